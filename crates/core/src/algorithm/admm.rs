@@ -1,0 +1,258 @@
+//! The client half that PGFL, GFedMtl and the single-step update share, around any server rule.
+//!
+//! Client objective (4) is one proximal step around one vector, so the dual lives in the seat:
+//!
+//! ```text
+//! (4)  w_k   = argmin f_k(w) + (rho/2) |w - v_k|^2,      v_k = w_s + phi_k / rho
+//! (12) w~_k  = w_k + noise
+//! (8)  w~_sq = mean over the chosen clients of the cell of  w~_k - phi_k / rho
+//! (5)  phi_k <- phi_k + rho (w - w~_k),                  w the rule's choice
+//! ```
+//!
+//! | symbol | here |
+//! |---|---|
+//! | rho | `penalty` |
+//! | phi_k | `Seat::dual` |
+//! | v_k | `Down::centre` |
+//! | w~_k | `Up::model` |
+//! | lambda / abs(C_s) | `strength` |
+//! | C | `bound`, the norm of one record's gradient; sensitivity of (4) is 2 C / (rho D_k), (43) |
+//!
+//! After `dual -= rho w~_k`, `-dual / rho` is what (8) averages, and `dual += rho w` completes (5): no
+//! upload is kept. The dual is computed from the perturbed model: from the exact one it would leak.
+//! An empty cell (no chosen client of the cluster) uses the model the server last served for it.
+
+use super::{
+    Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares,
+};
+use crate::codec::Codec;
+use crate::dataset::Dataset;
+use crate::federation::Member;
+use crate::model::{Model, Prox, Unsolved};
+use crate::numeric::{axpy, blend};
+use crate::params::{Kind, Param, Preset, Values};
+use crate::privacy::{Bound, Gate, Gaussian, Privacy, Refusal, Released, Zcdp};
+use crate::record;
+use crate::rng::PublicRng;
+use std::sync::Arc;
+
+/// rho, as every method of the family declares it.
+pub(super) const PENALTY: Param = Param {
+    name: "penalty",
+    kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
+    preset: Preset::Number(5.0),
+    help: "weight of the proximal term (rho); with dual = \"served\" values up to about 0.5 diverge",
+};
+
+/// How long the averaged read-out remembers.
+pub(super) const READOUT: Param = Param {
+    name: "readout_memory",
+    kind: Kind::Number { least: 0.0, most: 0.9999, open: false },
+    preset: Preset::Number(0.95),
+    help: "memory per round of the averaged served model that is handed over at the end",
+};
+
+/// What a server does with its aggregates: the particular part of a method.
+pub trait Rule: Sized + Send + Sync + 'static {
+    /// The method's name on the wire.
+    const NAME: &'static str;
+    /// What a server keeps.
+    type State: Codec + Send + Sync;
+    /// What it tells its neighbours.
+    type Share: Codec + Default + Send + Sync;
+
+    /// The state before the first step: all models zero.
+    fn open(&self, at: ServerView<'_>) -> Self::State;
+    /// Takes the aggregates (8), one after the other by cluster.
+    fn close(&self, state: &mut Self::State, now: Now<'_>, aggregates: Vec<f64>) -> Self::Share;
+    /// Takes the shares of the neighbourhood, this server's own among them, by server id.
+    fn mix(&self, state: &mut Self::State, now: Now<'_>, shares: &[(u32, &Self::Share)]);
+    /// The models served to the clients, one after the other by cluster.
+    fn served<'a>(&self, state: &'a Self::State) -> &'a [f64];
+    /// The models in the dual step (5).
+    fn dual<'a>(&self, state: &'a Self::State) -> &'a [f64] {
+        self.served(state)
+    }
+    /// What to try when the iteration diverges.
+    const ADVICE: &'static str = "raise `algorithm.penalty`";
+}
+
+/// A method of the family: shared client half, particular server rule.
+#[derive(Debug, Clone)]
+pub struct Admm<R> {
+    rule: R,
+    model: Model,
+    penalty: f64,
+    readout_memory: f64,
+    noise: Option<(Zcdp, Bound)>,
+}
+
+record! {
+    /// What the server keeps for one client: phi_k.
+    pub struct Seat { dual: Vec<f64> }
+    /// What a client gets: v_k in a round; the served models at the end.
+    pub struct Down { centre: Vec<f64>, averaged: Vec<f64> }
+    /// What a client sends: its perturbed model.
+    pub struct Up { model: Vec<f64> }
+    /// The client's exact model. It feeds no later upload: the next step starts from the centre.
+    pub struct Memory { model: Vec<f64> }
+}
+
+impl<R: Rule> Admm<R> {
+    /// Puts a rule together with the shared parameters; an enforced bound must exist where one is asked for.
+    pub fn new(rule: R, values: &Values, context: &Context) -> Result<Self, String> {
+        let noise = match context.privacy {
+            Privacy::None => None,
+            Privacy::Zcdp(zcdp) => {
+                let bound = zcdp.assumed.or_else(|| context.model.enforced_bound()).ok_or(
+                    "bound = \"enforced\" needs something that bounds the gradient: set `model.feature_norm` \
+                     (and, for ridge, `model.huber`), or take a bound on trust with privacy.bound = \"assumed\"",
+                )?;
+                Some((zcdp, bound))
+            }
+        };
+        Ok(Self {
+            rule,
+            model: context.model,
+            penalty: values.number("penalty").unwrap_or(5.0),
+            readout_memory: values.number("readout_memory").unwrap_or(0.95),
+            noise,
+        })
+    }
+
+    /// The mechanism of one client in one round, (12) and (47).
+    fn mechanism(&self, samples: usize, round: u32) -> Result<Option<Gaussian>, Refusal> {
+        let Some((zcdp, bound)) = &self.noise else { return Ok(None) };
+        let sensitivity = bound.times(2.0 / (self.penalty * samples as f64));
+        zcdp.gaussian(sensitivity, round).map(Some).ok_or(Refusal::NoMechanism)
+    }
+}
+
+fn of_cluster(models: &[f64], cluster: u32, run: &Run) -> std::ops::Range<usize> {
+    let start = cluster as usize * run.dimension;
+    debug_assert!(start + run.dimension <= models.len());
+    start..start + run.dimension
+}
+
+impl<R: Rule> Algorithm for Admm<R> {
+    const NAME: &'static str = R::NAME;
+    const PERSONAL: &'static [&'static str] = &["client", "served", "averaged"];
+    type Local = Prox;
+    type Memory = Memory;
+    /// The rule's state and the averaged served models.
+    type Server = (R::State, Vec<f64>);
+    type Seat = Seat;
+    type Common = ();
+    type Down = Down;
+    type Up = Up;
+    type Share = R::Share;
+
+    fn open(&self, at: ServerView<'_>, _: &mut PublicRng) -> Self::Server {
+        (self.rule.open(at), vec![0.0; at.run.clusters * at.run.dimension])
+    }
+
+    fn seat(&self, at: ServerView<'_>, _: &Member) -> Seat {
+        Seat { dual: vec![0.0; at.run.dimension] }
+    }
+
+    fn down(&self, server: &Self::Server, seat: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
+        let served = self.rule.served(&server.0);
+        let served = &served[of_cluster(served, member.cluster, now.at.run)];
+        let share = 1.0 / self.penalty;
+        out.centre.clear();
+        out.centre.extend(served.iter().zip(&seat.dual).map(|(w, dual)| w + dual * share));
+        out.averaged.clear();
+    }
+
+    fn serve(&self, server: &Self::Server, _: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
+        let served = self.rule.served(&server.0);
+        let range = of_cluster(served, member.cluster, now.at.run);
+        out.centre.clear();
+        out.centre.extend_from_slice(&served[range.clone()]);
+        out.averaged.clear();
+        out.averaged.extend_from_slice(&server.1[range]);
+    }
+
+    fn fits(&self, _: &Seat, now: Now<'_>, up: &Up) -> bool {
+        up.model.len() == now.at.run.dimension
+    }
+
+    fn absorb(&self, _: &Self::Server, seat: &mut Seat, _: Now<'_>, member: &Member, up: &Up, sum: &mut Cells) {
+        axpy(-self.penalty, &up.model, &mut seat.dual);
+        sum.add(member.cluster as usize, 1.0, -1.0 / self.penalty, &seat.dual);
+    }
+
+    fn close(
+        &self,
+        server: &mut Self::Server,
+        _: &mut Seats<'_, Seat>,
+        closed: &Closed<'_>,
+        sum: &Cells,
+    ) -> R::Share {
+        let run = closed.now.at.run;
+        let mut aggregates = self.rule.served(&server.0).to_vec();
+        for (cluster, aggregate) in aggregates.chunks_exact_mut(run.dimension).enumerate() {
+            sum.mean_into(cluster, aggregate);
+        }
+        self.rule.close(&mut server.0, closed.now, aggregates)
+    }
+
+    fn mix(&self, server: &mut Self::Server, now: Now<'_>, shares: &Shares<'_, Self>) {
+        self.rule.mix(&mut server.0, now, shares);
+        blend(&mut server.1, self.rule.served(&server.0), window(self.readout_memory, now.step));
+    }
+
+    fn settle(&self, server: &Self::Server, seat: &mut Seat, now: Now<'_>, member: &Member) {
+        let models = self.rule.dual(&server.0);
+        axpy(self.penalty, &models[of_cluster(models, member.cluster, now.at.run)], &mut seat.dual);
+    }
+
+    fn held(&self, server: &Self::Server, run: &Run, out: &mut Held<'_>) {
+        let served = self.rule.served(&server.0).chunks_exact(run.dimension);
+        for (cluster, (served, averaged)) in served.zip(server.1.chunks_exact(run.dimension)).enumerate() {
+            out(cluster as u32, "served", served);
+            out(cluster as u32, "averaged", averaged);
+        }
+    }
+
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Prox, Unsolved> {
+        let strength = self.model.regularisation / at.members.len() as f64;
+        Prox::new(&self.model, self.model.prepare(data), strength, self.penalty)
+    }
+
+    fn client(
+        &self,
+        mine: &Prox,
+        memory: &mut Memory,
+        ask: Ask<'_, Self>,
+        gate: &mut Gate<'_>,
+        mut spare: Up,
+    ) -> Result<Released<Up>, Refusal> {
+        let mechanism = self.mechanism(mine.data().rows(), ask.step)?;
+        spare.model.resize(mine.dimension(), 0.0);
+        mine.solve(&ask.down.centre, &mut spare.model, gate.work).map_err(|_| Refusal::Unsolved)?;
+        memory.model.clone_from(&spare.model);
+        let released = gate.pass("model", mechanism.as_ref(), spare.model)?;
+        Ok(released.post(&ask, |model, _| Up { model }))
+    }
+
+    fn personal(&self, _: &Prox, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
+        if memory.model.is_empty() {
+            // A client that was never chosen still has its first model, zero.
+            out("client", &vec![0.0; served.down.centre.len()]);
+        } else {
+            out("client", &memory.model);
+        }
+        out("served", &served.down.centre);
+        out("averaged", &served.down.averaged);
+    }
+
+    fn advice(&self) -> &'static str {
+        R::ADVICE
+    }
+}
+
+/// The weight of the newest value in an exponential average whose window grows at the start.
+pub(super) fn window(memory: f64, step: u32) -> f64 {
+    (1.0 - memory).max(1.0 / f64::from(step))
+}

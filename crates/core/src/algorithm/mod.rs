@@ -1,0 +1,273 @@
+//! The one abstraction: a method is a few pure steps around a seat.
+//!
+//! A run is a sequence of steps over a graph of servers with clients attached. In each step a server
+//! plans whom to ask, every asked client answers with something released, the server folds the answers in
+//! a fixed order, shares one message with its neighbours, and mixes theirs into its state. What a server
+//! keeps for one client is its *seat*. One method is one file; [`registry`] is the one table of methods.
+
+mod admm;
+mod centralized;
+mod gfedmtl;
+mod local;
+mod pgfl;
+pub mod registry;
+mod single_step;
+
+pub use admm::{Admm, Rule};
+pub use centralized::Centralized;
+pub use gfedmtl::GFedMtl;
+pub use local::Local;
+pub use pgfl::Pgfl;
+pub use single_step::SingleStep;
+
+use crate::codec::{Codec, Door};
+use crate::dataset::Dataset;
+use crate::federation::Member;
+use crate::model::{Model, Unsolved};
+use crate::privacy::{Gate, Privacy, Refusal, Released};
+use crate::rng::{PublicRng, Random};
+pub use crate::round::{Ask, Cells, Closed, Seats};
+use std::sync::Arc;
+
+/// What a run fixes for every method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// All public randomness follows from it.
+    pub seed: u64,
+    /// Number of rounds.
+    pub rounds: u32,
+    /// How many clients a server asks per round; all where absent.
+    pub clients_per_server: Option<u32>,
+    /// Squared norm above which an upload is rejected.
+    pub max_norm2: f64,
+    /// Number of parameters of a model.
+    pub dimension: usize,
+    /// Number of clusters Q.
+    pub clusters: usize,
+    /// What protects the uploads.
+    pub privacy: Privacy,
+}
+
+/// The public world as one server sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerView<'a> {
+    /// What the run fixes.
+    pub run: &'a Run,
+    /// The server.
+    pub id: u32,
+    /// Its clients by id: C_s.
+    pub members: &'a [Member],
+    /// Its neighbours by id, itself left out.
+    pub neighbours: &'a [u32],
+}
+
+impl ServerView<'_> {
+    /// The participants the config asks for: everyone, or so many at random.
+    pub fn draw(&self, rng: &mut PublicRng) -> Who {
+        match self.run.clients_per_server {
+            Some(count) if (count as usize) < self.members.len() => {
+                Who::Some(rng.choose(self.members.len() as u32, count))
+            }
+            _ => Who::All,
+        }
+    }
+}
+
+/// What a step is about: an index into [`Algorithm::LABELS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Label(pub u16);
+
+/// The label of methods with one kind of step.
+pub const ROUND: Label = Label(0);
+/// The label under which every client gets its served model; no method compares with it.
+pub const DELIVER: Label = Label(u16::MAX);
+
+/// What a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Ask clients under this label.
+    Ask(Label),
+    /// Give every client its served model and end.
+    Deliver,
+}
+
+/// Who is asked, by position in the server's list of clients, sorted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// All clients of the server.
+    All,
+    /// These.
+    Some(Vec<u32>),
+}
+
+/// Where in a run a server is.
+#[derive(Debug, Clone, Copy)]
+pub struct Now<'a> {
+    /// The step, from 1.
+    pub step: u32,
+    /// What it is about.
+    pub label: Label,
+    /// Who and where.
+    pub at: ServerView<'a>,
+}
+
+/// Why an upload was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reject(pub &'static str);
+
+/// Takes the named models of a client one by one.
+pub type Personal<'a> = dyn FnMut(&'static str, &[f64]) + 'a;
+/// Takes the models a server holds: cluster, name, parameters.
+pub type Held<'a> = dyn FnMut(u32, &'static str, &[f64]) + 'a;
+/// The shares of a server and its neighbours, by server id.
+pub type Shares<'a, A> = [(u32, &'a <A as Algorithm>::Share)];
+
+/// A method. See the module's text for the order of the steps; each is a pure function of its arguments.
+pub trait Algorithm: Sized + Send + Sync + 'static {
+    /// Its name on the wire.
+    const NAME: &'static str;
+    /// Raised whenever messages or bits change.
+    const VERSION: u16 = 1;
+    /// The kinds of step it has.
+    const LABELS: &'static [&'static str] = &["round"];
+    /// The names `personal` uses; the first is the client's own model.
+    const PERSONAL: &'static [&'static str];
+    /// Needs raw data at a server: only a simulation may run it.
+    const SIMULATION_ONLY: bool = false;
+
+    /// A client's data in the method's form, factors included; rebuilt by `join`, never stored.
+    type Local: Send + Sync;
+    /// Private client state that must survive a restart; `()` for most.
+    type Memory: Codec + Default + Clone + Send + Sync;
+    /// What a server keeps.
+    type Server: Codec + Send + Sync;
+    /// What a server keeps for one client.
+    type Seat: Codec + Send + Sync;
+    /// What every asked client of a server gets.
+    type Common: Codec + Default + Send + Sync;
+    /// What one client gets.
+    type Down: Codec + Default + Send + Sync;
+    /// What one client sends.
+    type Up: Codec + Default + Send + Sync;
+    /// What a server sends to its neighbours.
+    type Share: Codec + Default + Send + Sync;
+
+    /// The state of a server before the first step.
+    fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Self::Server;
+
+    /// The seat of a client before the first step.
+    fn seat(&self, at: ServerView<'_>, member: &Member) -> Self::Seat;
+
+    /// What step `step` is. With several servers a function of `step` alone, or they disagree about the end.
+    fn phase(&self, _server: &Self::Server, step: u32, run: &Run) -> Phase {
+        if step <= run.rounds { Phase::Ask(ROUND) } else { Phase::Deliver }
+    }
+
+    /// Whom to ask. May write what it drew (candidates, fresh models): that is committed with the plan.
+    fn plan(
+        &self,
+        _server: &mut Self::Server,
+        _seats: &mut Seats<'_, Self::Seat>,
+        now: Now<'_>,
+        rng: &mut PublicRng,
+    ) -> Who {
+        now.at.draw(rng)
+    }
+
+    /// The broadcast of a step.
+    fn common(&self, _server: &Self::Server, _now: Now<'_>) -> Self::Common {
+        Self::Common::default()
+    }
+
+    /// The rest for one client. Reads its own seat only; `out` holds an older message: overwrite all of it.
+    fn down(&self, server: &Self::Server, seat: &Self::Seat, now: Now<'_>, member: &Member, out: &mut Self::Down);
+
+    /// The last message: what the client is served.
+    fn serve(&self, server: &Self::Server, seat: &Self::Seat, now: Now<'_>, member: &Member, out: &mut Self::Down) {
+        self.down(server, seat, now, member, out);
+    }
+
+    /// Whether lengths and indices of an upload are right.
+    fn fits(&self, seat: &Self::Seat, now: Now<'_>, up: &Self::Up) -> bool;
+
+    /// The door: shape, finite, norm.
+    fn check(&self, seat: &Self::Seat, now: Now<'_>, up: &Self::Up) -> Result<(), Reject> {
+        if !self.fits(seat, now, up) {
+            return Err(Reject("wrong shape"));
+        }
+        let mut door = Door::default();
+        up.put(&mut door);
+        if !door.norm2.is_finite() {
+            Err(Reject("not finite"))
+        } else if door.norm2 > now.at.run.max_norm2 {
+            Err(Reject("norm too large"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// How many cells the fold has and how long a cell is.
+    fn cells(&self, at: ServerView<'_>) -> (usize, usize) {
+        (at.run.clusters, at.run.dimension)
+    }
+
+    /// Takes one upload into its seat and the fold; in parallel over chunks, in id order within one.
+    fn absorb(
+        &self,
+        server: &Self::Server,
+        seat: &mut Self::Seat,
+        now: Now<'_>,
+        member: &Member,
+        up: &Self::Up,
+        sum: &mut Cells,
+    );
+
+    /// All uploads are in: the one place that sees every seat. Methods with one server end here.
+    fn close(
+        &self,
+        server: &mut Self::Server,
+        seats: &mut Seats<'_, Self::Seat>,
+        closed: &Closed<'_>,
+        sum: &Cells,
+    ) -> Self::Share;
+
+    /// The neighbours' shares are in, this server's own among them.
+    fn mix(&self, _server: &mut Self::Server, _now: Now<'_>, _shares: &Shares<'_, Self>) {}
+
+    /// After `mix`, once per client whose upload was folded; in parallel.
+    fn settle(&self, _server: &Self::Server, _seat: &mut Self::Seat, _now: Now<'_>, _member: &Member) {}
+
+    /// The models a server holds per cluster, for the run directory.
+    fn held(&self, _server: &Self::Server, _run: &Run, _out: &mut Held<'_>) {}
+
+    /// Brings a client's data into the method's form.
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Self::Local, Unsolved>;
+
+    /// A client's answer. `spare` holds an older upload's buffers: overwrite, never read. `memory` is
+    /// written only once nothing can be refused any more.
+    fn client(
+        &self,
+        mine: &Self::Local,
+        memory: &mut Self::Memory,
+        ask: Ask<'_, Self>,
+        gate: &mut Gate<'_>,
+        spare: Self::Up,
+    ) -> Result<Released<Self::Up>, Refusal>;
+
+    /// The client's models by name, given what it is served.
+    fn personal(&self, mine: &Self::Local, memory: &Self::Memory, served: Ask<'_, Self>, out: &mut Personal<'_>);
+
+    /// What to try when uploads grow beyond the bound.
+    fn advice(&self) -> &'static str {
+        ""
+    }
+}
+
+/// What a constructor gets beside the method's own parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Context {
+    /// The model to fit.
+    pub model: Model,
+    /// The privacy the run asks for.
+    pub privacy: Privacy,
+}

@@ -1,0 +1,246 @@
+//! PGFL: personalized graph federated learning.
+//!
+//! Paper: Gauthier, Gogineni, Werner, Huang, Kuh, "Personalized graph federated learning with differential
+//! privacy". Server rule, Algorithm 1 (N_s contains s):
+//!
+//! ```text
+//! (9)  w^_sq = mean over p in N_s of w~_pq
+//! (10) w_sq  = (1 - tau) w^_sq + tau/(Q-1) sum over r != q of w^_sr
+//! ```
+//!
+//! | symbol | here |
+//! |---|---|
+//! | tau | `inter_cluster`: a constant, `start * decay^n`, or adaptive |
+//! | w~_sq, w^_sq, w_sq | aggregate, neighbourhood mean, served |
+//! | Q | `run.clusters` |
+//!
+//! The dual step (5) uses the served model (Algorithm 1) or the aggregate (Algorithm 2 as printed).
+//!
+//! **Adaptive tau** (ours; the GFedMtl paper calls for it). Mixing q with the others trades the variance v
+//! of the neighbourhood's mean against the squared distance d2 to the other clusters, so
+//! `tau_sq = min(v / d2, (Q-1)/Q)`. Both are measured on exponential averages of what (9) exchanges anyway,
+//! plus two scalars per cluster; it is post-processing of released models and costs no privacy.
+//!
+//! Reductions: tau = 0 decouples the clusters; Q = 1 is GFL; no edges is ClusterFL; one server is one-cloud.
+
+use super::admm::{Admm, PENALTY, READOUT, Rule, window};
+use super::registry::Method;
+use super::{Context, Now, ServerView};
+use crate::numeric::{axpy, blend, distance2, power, scale};
+use crate::params::{Kind, Param, Preset, Value, Values};
+use crate::record;
+
+const UNIT: Kind = Kind::Number { least: 0.0, most: 1.0, open: false };
+
+/// tau as every method of the family declares it.
+pub(super) const INTER_CLUSTER: Kind = Kind::Either(&[
+    UNIT,
+    Kind::Choice(&["adaptive"]),
+    Kind::Table(&[
+        Param { name: "start", kind: UNIT, preset: Preset::Required, help: "value before the first round" },
+        Param { name: "decay", kind: UNIT, preset: Preset::Required, help: "factor per round" },
+    ]),
+]);
+
+/// Memory of the averages behind the adaptive tau.
+const MEMORY: f64 = 0.95;
+
+/// tau over the rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Tau {
+    Fixed(f64),
+    Decay { start: f64, decay: f64 },
+    Adaptive,
+}
+
+impl Tau {
+    pub(super) fn new(values: &Values) -> Self {
+        match values.get("inter_cluster") {
+            Some(Value::Table(_)) => {
+                let table = values.table("inter_cluster").unwrap_or_default();
+                let part = |name| table.number(name).unwrap_or(0.0);
+                Tau::Decay { start: part("start"), decay: part("decay") }
+            }
+            Some(Value::Text(_)) | None => Tau::Adaptive,
+            Some(_) => Tau::Fixed(values.number("inter_cluster").unwrap_or(0.0)),
+        }
+    }
+
+    /// The value of round n = 1, 2, ..., unless it adapts. One cluster has nothing to borrow.
+    pub(super) fn at(self, round: u32, clusters: usize) -> Option<f64> {
+        match self {
+            _ if clusters < 2 => Some(0.0),
+            Tau::Fixed(tau) => Some(tau),
+            Tau::Decay { start, decay } => Some(start * power(decay, round)),
+            Tau::Adaptive => None,
+        }
+    }
+}
+
+/// The server rule.
+#[derive(Debug, Clone)]
+pub struct Pgfl {
+    tau: Tau,
+    dual_from_aggregate: bool,
+}
+
+record! {
+    /// Models by cluster, one after the other.
+    pub struct State { served: Vec<f64>, aggregate: Vec<f64>, kin: Kin }
+    /// What the adaptive tau has measured.
+    pub struct Kin {
+        /// Averages of the aggregates (8) of every server of the neighbourhood, by server id.
+        aggregates: Vec<f64>,
+        /// Averages of the neighbourhood means (9).
+        means: Vec<f64>,
+        /// v per cluster.
+        variance: Vec<f64>,
+        /// d2 per cluster.
+        distance: Vec<f64>,
+    }
+    /// Aggregates by cluster; v and d2 per cluster where tau adapts.
+    pub struct Share { aggregate: Vec<f64>, variance: Vec<f64>, distance: Vec<f64> }
+}
+
+impl Method for Admm<Pgfl> {
+    const PARAMS: &'static [Param] = &[
+        PENALTY,
+        Param {
+            name: "inter_cluster",
+            kind: INTER_CLUSTER,
+            preset: Preset::Text("adaptive"),
+            help: "how much a cluster borrows from the others (tau)",
+        },
+        Param {
+            name: "dual",
+            kind: Kind::Choice(&["served", "aggregate"]),
+            preset: Preset::Text("served"),
+            help: "which model the dual step (5) uses: the served one of (10) or the aggregate (13)",
+        },
+        READOUT,
+    ];
+
+    fn build(values: &Values, context: &Context) -> Result<Self, String> {
+        let dual_from_aggregate = values.text("dual") == Some("aggregate");
+        Self::new(Pgfl { tau: Tau::new(values), dual_from_aggregate }, values, context)
+    }
+}
+
+impl Rule for Pgfl {
+    const NAME: &'static str = "pgfl";
+    const ADVICE: &'static str =
+        "raise `algorithm.penalty` (dual = \"served\" diverges up to about 0.5) or set algorithm.dual = \"aggregate\"";
+    type State = State;
+    type Share = Share;
+
+    fn open(&self, at: ServerView<'_>) -> State {
+        let models = vec![0.0; at.run.clusters * at.run.dimension];
+        let kin = if self.tau == Tau::Adaptive && at.run.clusters > 1 {
+            Kin {
+                aggregates: vec![0.0; (at.neighbours.len() + 1) * models.len()],
+                means: models.clone(),
+                variance: vec![0.0; at.run.clusters],
+                distance: vec![0.0; at.run.clusters],
+            }
+        } else {
+            Kin::default()
+        };
+        State { served: models.clone(), aggregate: models, kin }
+    }
+
+    fn close(&self, state: &mut State, _: Now<'_>, aggregates: Vec<f64>) -> Share {
+        state.aggregate.copy_from_slice(&aggregates);
+        Share { aggregate: aggregates, variance: state.kin.variance.clone(), distance: state.kin.distance.clone() }
+    }
+
+    fn mix(&self, state: &mut State, now: Now<'_>, shares: &[(u32, &Share)]) {
+        let (clusters, dimension) = (now.at.run.clusters, now.at.run.dimension);
+        let means = neighbourhood_mean(shares);
+        let tau = self.tau.at(now.step, clusters);
+        if tau.is_none() {
+            state.kin.measure(now, shares, &means);
+        }
+        for q in 0..clusters {
+            let tau = tau.unwrap_or_else(|| state.kin.tau(now, shares, q));
+            inter_cluster(tau, &means, q, &mut state.served[q * dimension..(q + 1) * dimension]);
+        }
+    }
+
+    fn served<'a>(&self, state: &'a State) -> &'a [f64] {
+        &state.served
+    }
+
+    fn dual<'a>(&self, state: &'a State) -> &'a [f64] {
+        if self.dual_from_aggregate { &state.aggregate } else { &state.served }
+    }
+}
+
+/// (9)
+fn neighbourhood_mean(shares: &[(u32, &Share)]) -> Vec<f64> {
+    let mut mean = shares[0].1.aggregate.clone();
+    for (_, share) in &shares[1..] {
+        axpy(1.0, &share.aggregate, &mut mean);
+    }
+    scale(1.0 / shares.len() as f64, &mut mean);
+    mean
+}
+
+/// (10) for cluster q.
+fn inter_cluster(tau: f64, means: &[f64], q: usize, out: &mut [f64]) {
+    let own = &means[q * out.len()..(q + 1) * out.len()];
+    for (out, own) in out.iter_mut().zip(own) {
+        *out = (1.0 - tau) * own;
+    }
+    if tau > 0.0 {
+        let clusters = means.len() / out.len();
+        let share = tau / (clusters - 1) as f64;
+        for other in (0..clusters).filter(|r| *r != q) {
+            axpy(share, &means[other * own.len()..(other + 1) * own.len()], out);
+        }
+    }
+}
+
+impl Kin {
+    /// Brings v and d2 of this server up to date.
+    fn measure(&mut self, now: Now<'_>, shares: &[(u32, &Share)], means: &[f64]) {
+        let (clusters, dimension) = (now.at.run.clusters, now.at.run.dimension);
+        let size = clusters * dimension;
+        let weight = window(MEMORY, now.step);
+        for ((_, share), average) in shares.iter().zip(self.aggregates.chunks_exact_mut(size)) {
+            blend(average, &share.aggregate, weight);
+        }
+        blend(&mut self.means, means, weight);
+        let n = shares.len() as f64;
+        for q in 0..clusters {
+            let range = q * dimension..(q + 1) * dimension;
+            let mut centre = vec![0.0; dimension];
+            for average in self.aggregates.chunks_exact(size) {
+                axpy(1.0 / n, &average[range.clone()], &mut centre);
+            }
+            let mut spread = 0.0;
+            for average in self.aggregates.chunks_exact(size) {
+                spread += distance2(&average[range.clone()], &centre);
+            }
+            // The variance of a mean of one cannot be measured: nothing is borrowed then.
+            self.variance[q] = if shares.len() > 1 { spread / (n * (n - 1.0)) } else { 0.0 };
+            let mut others = vec![0.0; dimension];
+            for r in (0..clusters).filter(|r| *r != q) {
+                axpy(1.0 / (clusters - 1) as f64, &self.means[r * dimension..(r + 1) * dimension], &mut others);
+            }
+            self.distance[q] = distance2(&self.means[range], &others);
+        }
+    }
+
+    /// tau of cluster q from the sums of v and d2 over the neighbourhood (neighbours lag by one round).
+    fn tau(&self, now: Now<'_>, shares: &[(u32, &Share)], q: usize) -> f64 {
+        let (mut variance, mut distance) = (0.0, 0.0);
+        for (id, share) in shares {
+            let own = *id == now.at.id;
+            variance += if own { self.variance[q] } else { share.variance[q] };
+            distance += if own { self.distance[q] } else { share.distance[q] };
+        }
+        let most = (now.at.run.clusters - 1) as f64 / now.at.run.clusters as f64;
+        // Equal models (d2 = 0) are one cluster: the plain mean of all.
+        if variance >= most * distance { most } else { variance / distance }
+    }
+}

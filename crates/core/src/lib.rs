@@ -1,0 +1,23 @@
+//! The maths and the state machines of Fedkin: no I/O, no clock, no async, no global random numbers.
+//!
+//! - [`federation`]: who takes part; [`graph`]: the graph of servers.
+//! - [`model`]: objective, gradient, proximal step, prediction.
+//! - [`privacy`]: what may leave a client, at which price, written down where.
+//! - [`algorithm`]: the trait every method implements, and the registry of methods.
+//! - [`round`]: the machines that drive a method, in one process or by messages.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod algorithm;
+pub mod codec;
+pub mod dataset;
+pub mod federation;
+pub mod graph;
+pub mod model;
+pub mod numeric;
+pub mod params;
+pub mod privacy;
+pub mod rng;
+pub mod round;
+
+pub use dataset::{Dataset, DatasetError};
+pub use federation::{Arrange, Entry, Federation, FederationError, Member};

@@ -1,0 +1,209 @@
+//! Models: objective, gradient, exact proximal step, prediction, metrics.
+//!
+//! The objective of client k, equation (16) of the PGFL paper:
+//!
+//! ```text
+//! f_k(w) = (1/D_k) sum_i loss(x_i'w, y_i) + strength |w|^2,     strength = lambda / |C_s|
+//! ```
+//!
+//! | loss | l(z, y) | bound on its gradient when all feature norms are at most B |
+//! |---|---|---|
+//! | ridge | (z - y)^2 | none: it grows with w |
+//! | Huber at t | (z - y)^2 up to t, then 2 t abs(z - y) - t^2 | 2 B t |
+//! | logistic | cross-entropy of y in {0, 1} at sigmoid(z) | B |
+//!
+//! A bias is one more coordinate with the constant feature 1, regularised like the others.
+
+mod loss;
+mod metrics;
+mod newton;
+mod prox;
+
+pub use loss::Loss;
+pub use metrics::{accuracy, log_loss, mean_squared_error};
+pub use prox::{Prox, Unsolved, fit};
+
+use crate::dataset::Dataset;
+use crate::numeric::{axpy, dot, norm2, scale};
+use crate::params::{Kind, Param, Preset, Values};
+use crate::privacy::Bound;
+use std::sync::Arc;
+
+/// The keys of `[model]`.
+pub const PARAMS: &[Param] = &[
+    Param {
+        name: "kind",
+        kind: Kind::Choice(&["ridge", "logistic"]),
+        preset: Preset::Text("ridge"),
+        help: "squared loss for numbers, or logistic loss for labels 0 and 1",
+    },
+    Param {
+        name: "regularisation",
+        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: false },
+        preset: Preset::Number(0.01),
+        help: "weight of |w|^2 (lambda), shared by the clients of a server",
+    },
+    Param {
+        name: "bias",
+        kind: Kind::Flag,
+        preset: Preset::Flag(false),
+        help: "add a constant feature, regularised like the others",
+    },
+    Param {
+        name: "huber",
+        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
+        preset: Preset::Absent,
+        help: "ridge only: residuals above this count linearly, which bounds the gradient",
+    },
+    Param {
+        name: "feature_norm",
+        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
+        preset: Preset::Absent,
+        help: "scale every feature vector down to at most this norm, which bounds the gradient",
+    },
+];
+
+/// A linear model and how it is fitted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Model {
+    /// The loss of one record.
+    pub loss: Loss,
+    /// lambda: the weight of |w|^2, shared by the clients of a server.
+    pub regularisation: f64,
+    /// Whether a constant feature is appended.
+    pub bias: bool,
+    /// Every feature vector (bias included) is scaled down to at most this norm.
+    pub feature_norm: Option<f64>,
+}
+
+impl Model {
+    /// A model from the values of `[model]`. `huber` with a logistic model has no meaning and is refused.
+    pub fn new(values: &Values) -> Result<Self, String> {
+        let loss = match (values.text("kind"), values.number("huber")) {
+            (Some("logistic"), Some(_)) => return Err("`huber` belongs to kind = \"ridge\"".into()),
+            (Some("logistic"), None) => Loss::Logistic,
+            (_, Some(threshold)) => Loss::Huber(threshold),
+            (_, None) => Loss::Squared,
+        };
+        Ok(Self {
+            loss,
+            regularisation: values.number("regularisation").unwrap_or(0.01),
+            bias: values.flag("bias"),
+            feature_norm: values.number("feature_norm"),
+        })
+    }
+
+    /// The number of parameters for this many features.
+    pub fn dimension(&self, features: usize) -> usize {
+        features + usize::from(self.bias)
+    }
+
+    /// A client's records as this model sees them: bias appended, norms clipped.
+    pub fn prepare(&self, data: &Arc<Dataset>) -> Arc<Dataset> {
+        let with_bias = if self.bias { Arc::new(data.with_bias()) } else { Arc::clone(data) };
+        match self.feature_norm {
+            Some(norm) => Arc::new(with_bias.clipped(norm)),
+            None => with_bias,
+        }
+    }
+
+    /// The bound on the gradient of one record's loss that `prepare` enforces, if it does.
+    pub fn enforced_bound(&self) -> Option<Bound> {
+        let norm = self.feature_norm?;
+        match self.loss {
+            Loss::Squared => None,
+            Loss::Huber(threshold) => Some(Bound::enforced(2.0 * norm * threshold)),
+            Loss::Logistic => Some(Bound::enforced(norm)),
+        }
+    }
+
+    /// f(w) of equation (16) on prepared data.
+    pub fn objective(&self, data: &Dataset, strength: f64, w: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        for (i, &y) in data.targets().iter().enumerate() {
+            sum += self.loss.value(dot(data.row(i), w), y);
+        }
+        sum / data.rows() as f64 + strength * norm2(w)
+    }
+
+    /// The gradient of `objective`.
+    pub fn gradient(&self, data: &Dataset, strength: f64, w: &[f64], out: &mut [f64]) {
+        out.copy_from_slice(w);
+        scale(2.0 * strength, out);
+        let share = 1.0 / data.rows() as f64;
+        for (i, &y) in data.targets().iter().enumerate() {
+            let row = data.row(i);
+            axpy(share * self.loss.slope(dot(row, w), y), row, out);
+        }
+    }
+
+    /// The prediction for one record as it came, bias and clipping not yet applied:
+    /// a number, or the probability of label 1.
+    pub fn predict(&self, features: &[f64], w: &[f64]) -> f64 {
+        let mut z = dot(features, &w[..features.len()]);
+        let mut length2 = norm2(features);
+        if self.bias {
+            z += w[features.len()];
+            length2 += 1.0;
+        }
+        if let Some(norm) = self.feature_norm
+            && length2.sqrt() > norm
+        {
+            z *= norm / length2.sqrt();
+        }
+        match self.loss {
+            Loss::Logistic => loss::sigmoid(z),
+            Loss::Squared | Loss::Huber(_) => z,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{PublicRng, Random};
+
+    pub(super) fn sample(rows: usize, columns: usize, binary: bool) -> Arc<Dataset> {
+        let mut rng = PublicRng::named(3, "model test", rows as u32, columns as u32);
+        let features = (0..rows * columns).map(|_| rng.normal()).collect();
+        let targets =
+            (0..rows).map(|_| if binary { f64::from(rng.below(2)) } else { rng.normal() }).collect();
+        Arc::new(Dataset::new(columns, features, targets).unwrap())
+    }
+
+    fn models() -> [Model; 3] {
+        let base = Model { loss: Loss::Squared, regularisation: 0.1, bias: false, feature_norm: None };
+        [base, Model { loss: Loss::Huber(0.7), ..base }, Model { loss: Loss::Logistic, ..base }]
+    }
+
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        for model in models() {
+            let data = sample(7, 4, model.loss == Loss::Logistic);
+            let w = [0.3, -0.2, 0.5, 0.1];
+            let mut gradient = [0.0; 4];
+            model.gradient(&data, 0.05, &w, &mut gradient);
+            for j in 0..4 {
+                let h = 1e-6;
+                let mut up = w;
+                let mut down = w;
+                up[j] += h;
+                down[j] -= h;
+                let slope = (model.objective(&data, 0.05, &up) - model.objective(&data, 0.05, &down)) / (2.0 * h);
+                assert!((slope - gradient[j]).abs() < 1e-7, "{model:?} coordinate {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn prediction_of_a_raw_record_equals_that_of_the_prepared_one() {
+        let model =
+            Model { loss: Loss::Squared, regularisation: 0.0, bias: true, feature_norm: Some(1.5) };
+        let data = sample(6, 3, false);
+        let prepared = model.prepare(&data);
+        let w = [0.4, -1.0, 0.2, 0.7];
+        for i in 0..6 {
+            assert!((model.predict(data.row(i), &w) - dot(prepared.row(i), &w)).abs() < 1e-11);
+        }
+    }
+}

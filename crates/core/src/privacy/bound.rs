@@ -1,0 +1,55 @@
+//! Where a bound comes from.
+
+/// Whether something enforces a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// The computation itself guarantees it (a clip, a bounded loss).
+    Enforced,
+    /// Somebody said so. Ledger, command line and report repeat that.
+    Assumed,
+}
+
+impl Trust {
+    /// The words used in ledger and report.
+    pub fn words(self) -> &'static str {
+        match self {
+            Trust::Enforced => "enforced",
+            Trust::Assumed => "assumed, not enforced",
+        }
+    }
+}
+
+/// A bound on the norm of one record's gradient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    value: f64,
+    trust: Trust,
+}
+
+impl Bound {
+    /// A bound taken on trust.
+    pub fn assumed(value: f64) -> Self {
+        Self { value, trust: Trust::Assumed }
+    }
+
+    /// A bound that the calling code enforces; only the models of this crate do.
+    pub(crate) fn enforced(value: f64) -> Self {
+        Self { value, trust: Trust::Enforced }
+    }
+
+    /// The bound.
+    pub fn value(self) -> f64 {
+        self.value
+    }
+
+    /// Where it comes from.
+    pub fn trust(self) -> Trust {
+        self.trust
+    }
+
+    /// The same bound times a factor: a sensitivity derived from a gradient bound by a proof.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { value: self.value * factor, trust: self.trust }
+    }
+}

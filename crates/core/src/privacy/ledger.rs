@@ -1,0 +1,215 @@
+//! What was spent, in whole units of zCDP.
+
+use super::bound::Trust;
+
+/// A privacy cost in units of 1e-12 zCDP: whole numbers, so that sums do not depend on their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Cost(u64);
+
+impl Cost {
+    const UNIT: f64 = 1e-12;
+
+    /// The smallest cost that is at least this much zCDP. `None` where that is negative or beyond counting.
+    pub fn at_least(zcdp: f64) -> Option<Self> {
+        let units = (zcdp / Self::UNIT).ceil();
+        if !(units >= 0.0 && units < 9e15) {
+            return None;
+        }
+        let units = units as u64;
+        // The division may have rounded down across a whole number.
+        Some(if Self(units).zcdp() < zcdp { Self(units + 1) } else { Self(units) })
+    }
+
+    /// As zCDP.
+    pub fn zcdp(self) -> f64 {
+        self.0 as f64 * Self::UNIT
+    }
+
+    /// As whole units.
+    pub fn units(self) -> u64 {
+        self.0
+    }
+
+    /// From whole units.
+    pub fn from_units(units: u64) -> Self {
+        Self(units)
+    }
+
+    /// Both costs.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+crate::record! {
+    /// What one client has spent on its data.
+    pub struct Account {
+        /// Units spent so far.
+        spent: u64,
+        /// Number of releases so far, disclosures included.
+        releases: u64,
+        /// Units it may spend at most.
+        budget: Option<u64>,
+    }
+}
+
+impl Account {
+    /// What was spent.
+    pub fn total(&self) -> Cost {
+        Cost(self.spent)
+    }
+
+    /// Whether this much more can be spent.
+    pub fn affords(&self, cost: Cost) -> bool {
+        self.budget.is_none_or(|budget| self.spent.saturating_add(cost.0) <= budget)
+    }
+
+    pub(crate) fn pay(&mut self, charges: &[Charge]) {
+        for charge in charges {
+            self.spent = self.spent.saturating_add(charge.cost.0);
+            self.releases += 1;
+        }
+    }
+}
+
+/// One release of one client.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Charge {
+    /// What was released.
+    pub what: &'static str,
+    /// By which mechanism; `disclosed` where there was none.
+    pub mechanism: &'static str,
+    /// Whether the bound behind the price is enforced; nothing for a disclosure.
+    pub trust: Option<Trust>,
+    /// Standard deviation of the noise.
+    pub sigma: f64,
+    /// The price.
+    pub cost: Cost,
+    /// How many numbers left.
+    pub size: u32,
+}
+
+/// Equal charges counted together: a step of a thousand clients is one line.
+#[derive(Debug, Clone, Default)]
+pub struct Tally(Vec<(Charge, u32, f64)>);
+
+impl Tally {
+    fn same(a: &Charge, b: &Charge) -> bool {
+        a.what == b.what && a.mechanism == b.mechanism && a.trust == b.trust && a.cost == b.cost
+    }
+
+    pub(crate) fn count(&mut self, charges: &[Charge]) {
+        for charge in charges {
+            self.add(*charge, 1, charge.sigma);
+        }
+    }
+
+    fn add(&mut self, charge: Charge, count: u32, most: f64) {
+        match self.0.iter_mut().find(|(known, _, _)| Self::same(known, &charge)) {
+            Some((known, total, widest)) => {
+                *total += count;
+                known.sigma = known.sigma.min(charge.sigma);
+                *widest = widest.max(most);
+            }
+            None => self.0.push((charge, count, most)),
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &mut Tally) {
+        for (charge, count, most) in other.0.drain(..) {
+            self.add(charge, count, most);
+        }
+    }
+
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Charge, u32, f64)> + '_ {
+        self.0.drain(..)
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+crate::record! {
+    /// One line of a simulated run's ledger: equal releases of a server's clients in one step.
+    pub struct Line {
+        /// The step, from 1.
+        step: u32,
+        /// The server.
+        server: u32,
+        /// What was released.
+        what: Box<[u8]>,
+        /// By which mechanism.
+        mechanism: Box<[u8]>,
+        /// `enforced`, `assumed, not enforced`, or empty for a disclosure.
+        bound: Box<[u8]>,
+        /// How many clients.
+        clients: u32,
+        /// How many numbers each.
+        size: u32,
+        /// Least and largest standard deviation of the noise.
+        sigma_least: f64,
+        /// Largest standard deviation.
+        sigma_most: f64,
+        /// Units of 1e-12 zCDP each client paid.
+        units: u64,
+    }
+}
+
+impl Line {
+    /// The text of a field.
+    pub fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+}
+
+/// All lines of a run in the order of (step, server).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ledger {
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+impl Ledger {
+    /// Writes down what a server's clients released in a step.
+    pub fn record(&mut self, step: u32, server: u32, tally: &mut Tally) {
+        for (charge, clients, most) in tally.drain() {
+            self.lines.push(Line {
+                step,
+                server,
+                what: charge.what.as_bytes().into(),
+                mechanism: charge.mechanism.as_bytes().into(),
+                bound: charge.trust.map_or("", Trust::words).as_bytes().into(),
+                clients,
+                size: charge.size,
+                sigma_least: charge.sigma,
+                sigma_most: most,
+                units: charge.cost.0,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_round_up() {
+        for zcdp in [0.0, 1e-13, 1e-12, 0.001, 1.0 / 3.0, 1.939] {
+            assert!(Cost::at_least(zcdp).unwrap().zcdp() >= zcdp);
+        }
+        assert_eq!(Cost::at_least(1e-13).unwrap().units(), 1);
+        assert_eq!(Cost::at_least(-1.0), None);
+        assert_eq!(Cost::at_least(f64::NAN), None);
+    }
+
+    #[test]
+    fn an_account_stops_at_its_budget() {
+        let account = Account { spent: 5, releases: 1, budget: Some(10) };
+        assert!(account.affords(Cost(5)) && !account.affords(Cost(6)));
+        assert!(Account::default().affords(Cost(u64::MAX)));
+    }
+}

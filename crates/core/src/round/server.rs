@@ -1,0 +1,369 @@
+//! A server's half of a step: plan, ask, fold, close, mix, settle.
+
+use super::client::{Ask, Client, Scratch, Secret};
+use super::{Cells, Seats};
+use crate::algorithm::{Algorithm, DELIVER, Held, Label, Now, Personal, Phase, Run, ServerView, Shares, Who};
+use crate::codec::{Codec, Damaged, Reader, Sink};
+use crate::federation::{Federation, Member};
+use crate::privacy::{Refusal, Tally};
+use crate::rng::PublicRng;
+
+/// Clients are folded in chunks of this many seats, in id order within one, and chunks are merged in order.
+/// Part of the definition of the result: another number gives other bits.
+pub const CHUNK: usize = 256;
+
+/// What became of a client in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verdict {
+    /// It was not asked.
+    #[default]
+    NotAsked,
+    /// It was asked and has not answered.
+    Asked,
+    /// Its upload was folded.
+    Value,
+    /// It refused.
+    Refused(Refusal),
+    /// Its upload was turned away at the door.
+    Rejected(&'static str),
+}
+
+/// How many of each verdict a step had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Folded uploads.
+    pub values: u32,
+    /// Refusals.
+    pub refused: u32,
+    /// Rejected uploads.
+    pub rejected: u32,
+}
+
+/// The closed set of a step: who was folded.
+#[derive(Debug, Clone, Copy)]
+pub struct Closed<'a> {
+    /// Where in the run.
+    pub now: Now<'a>,
+    /// What became of each client, by position.
+    pub verdicts: &'a [Verdict],
+}
+
+impl Closed<'_> {
+    /// The positions of the clients that were folded.
+    pub fn values(&self) -> impl Iterator<Item = usize> + '_ {
+        self.verdicts.iter().enumerate().filter(|(_, verdict)| **verdict == Verdict::Value).map(|(i, _)| i)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Fold {
+    cells: Cells,
+    tally: Tally,
+    counts: Counts,
+}
+
+/// A server with the seats of its clients.
+pub struct Server<A: Algorithm> {
+    id: u32,
+    members: Vec<Member>,
+    neighbours: Vec<u32>,
+    state: A::Server,
+    seats: Vec<A::Seat>,
+    touched: Vec<u32>,
+    verdicts: Vec<Verdict>,
+    folds: Vec<Fold>,
+    common: A::Common,
+    step: u32,
+    label: Label,
+}
+
+impl<A: Algorithm> Server<A> {
+    /// A server before the first step.
+    pub fn open(algorithm: &A, run: &Run, federation: &Federation, id: u32) -> Self {
+        let members: Vec<Member> =
+            federation.clients_of(id).iter().map(|&k| federation.members()[k as usize]).collect();
+        let neighbours = federation.topology().neighbours(id).to_vec();
+        let at = ServerView { run, id, members: &members, neighbours: &neighbours };
+        let state = algorithm.open(at, &mut PublicRng::named(run.seed, "open", 0, id));
+        let seats = members.iter().map(|member| algorithm.seat(at, member)).collect();
+        let (cells, length) = algorithm.cells(at);
+        let folds = (0..members.len().div_ceil(CHUNK))
+            .map(|_| Fold { cells: Cells::new(cells, length), ..Fold::default() })
+            .collect();
+        let verdicts = vec![Verdict::NotAsked; members.len()];
+        let common = A::Common::default();
+        let touched = Vec::new();
+        Self { id, members, neighbours, state, seats, touched, verdicts, folds, common, step: 0, label: DELIVER }
+    }
+
+    /// The server's number.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Its clients by id.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Its neighbours by id.
+    pub fn neighbours(&self) -> &[u32] {
+        &self.neighbours
+    }
+
+    /// What became of each client in the current step.
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+
+    /// The broadcast of the current step.
+    pub fn common(&self) -> &A::Common {
+        &self.common
+    }
+
+    /// The public world as this server sees it.
+    pub fn view<'a>(&'a self, run: &'a Run) -> ServerView<'a> {
+        ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours }
+    }
+
+    /// Begins a step: plans it and makes the broadcast.
+    pub fn begin(&mut self, algorithm: &A, run: &Run, step: u32) -> Phase {
+        let phase = algorithm.phase(&self.state, step, run);
+        let Phase::Ask(label) = phase else { return phase };
+        self.step = step;
+        self.label = label;
+        self.verdicts.fill(Verdict::NotAsked);
+        self.touched.clear();
+        let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
+        let now = Now { step, label, at };
+        let mut rng = PublicRng::named(run.seed, "plan", step, self.id);
+        let mut seats = Seats::new(&mut self.seats, &mut self.touched);
+        match algorithm.plan(&mut self.state, &mut seats, now, &mut rng) {
+            Who::All => self.verdicts.fill(Verdict::Asked),
+            Who::Some(positions) => {
+                for position in positions {
+                    self.verdicts[position as usize] = Verdict::Asked;
+                }
+            }
+        }
+        self.common = algorithm.common(&self.state, now);
+        phase
+    }
+
+    /// The step's work in independent pieces; every chunk must be run or fed before `close`.
+    pub fn chunks<'a>(&'a mut self, algorithm: &'a A, run: &'a Run) -> impl Iterator<Item = Chunk<'a, A>> + 'a {
+        let Self { id, members, neighbours, state, seats, verdicts, folds, common, step, label, .. } = self;
+        let (state, common, members): (&A::Server, &A::Common, &[Member]) = (state, common, members);
+        let at = ServerView { run, id: *id, members, neighbours };
+        let now = Now { step: *step, label: *label, at };
+        members
+            .chunks(CHUNK)
+            .zip(seats.chunks_mut(CHUNK))
+            .zip(verdicts.chunks_mut(CHUNK))
+            .zip(folds)
+            .map(move |(((members, seats), verdicts), fold)| Chunk {
+                algorithm,
+                state,
+                common,
+                now,
+                members,
+                seats,
+                verdicts,
+                fold,
+            })
+    }
+
+    /// All answers are in: merges the chunks in order and makes the share for the neighbours.
+    pub fn close(&mut self, algorithm: &A, run: &Run, tally: &mut Tally) -> (A::Share, Counts) {
+        let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
+        let closed = Closed { now: Now { step: self.step, label: self.label, at }, verdicts: &self.verdicts };
+        let mut counts = Counts::default();
+        let empty = &mut Fold { cells: Cells::new(algorithm.cells(at).0, algorithm.cells(at).1), ..Fold::default() };
+        let (first, later) = match self.folds.split_first_mut() {
+            Some((first, later)) => (first, later),
+            None => (empty, &mut [][..]),
+        };
+        for fold in later {
+            first.cells.merge(&fold.cells);
+            first.tally.merge(&mut fold.tally);
+            counts.add(fold.counts);
+        }
+        counts.add(first.counts);
+        tally.merge(&mut first.tally);
+        let mut seats = Seats::new(&mut self.seats, &mut self.touched);
+        (algorithm.close(&mut self.state, &mut seats, &closed, &first.cells), counts)
+    }
+
+    /// Mixes the shares of the neighbours and this server, sorted by server id.
+    pub fn mix(&mut self, algorithm: &A, run: &Run, shares: &Shares<'_, A>) {
+        let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
+        algorithm.mix(&mut self.state, Now { step: self.step, label: self.label, at }, shares);
+    }
+
+    /// A client's models by name, given what it would be served now.
+    pub fn personal(
+        &self,
+        algorithm: &A,
+        run: &Run,
+        position: usize,
+        client: &Client<A>,
+        scratch: &mut Scratch<A>,
+        out: &mut Personal<'_>,
+    ) {
+        let now = Now { step: self.step, label: DELIVER, at: self.view(run) };
+        let (seat, member) = (&self.seats[position], &self.members[position]);
+        algorithm.serve(&self.state, seat, now, member, &mut scratch.down);
+        let common = A::Common::default();
+        let ask = Ask::new(self.step, DELIVER, &common, &scratch.down);
+        algorithm.personal(&client.local, &client.memory, ask, out);
+    }
+
+    /// The last message to a client.
+    pub fn serve(&self, algorithm: &A, run: &Run, position: usize, out: &mut A::Down) {
+        let now = Now { step: self.step, label: DELIVER, at: self.view(run) };
+        algorithm.serve(&self.state, &self.seats[position], now, &self.members[position], out);
+    }
+
+    /// The models the server holds per cluster.
+    pub fn held(&self, algorithm: &A, run: &Run, out: &mut Held<'_>) {
+        algorithm.held(&self.state, run, out);
+    }
+
+    /// Writes what must survive a restart between two steps.
+    pub fn save<S: Sink>(&self, sink: &mut S) {
+        self.state.put(sink);
+        for seat in &self.seats {
+            seat.put(sink);
+        }
+    }
+
+    /// Reads what `save` wrote.
+    pub fn restore(&mut self, reader: &mut Reader<'_>) -> Result<(), Damaged> {
+        self.state = A::Server::get(reader)?;
+        for seat in &mut self.seats {
+            *seat = A::Seat::get(reader)?;
+        }
+        Ok(())
+    }
+
+    /// Takes up a step that was begun before a restart.
+    pub(in crate::round) fn resume(&mut self, step: u32, label: u16, common: A::Common, verdicts: &[u8]) {
+        self.step = step;
+        self.label = Label(label);
+        self.common = common;
+        for (verdict, code) in self.verdicts.iter_mut().zip(verdicts) {
+            *verdict = match code {
+                1 => Verdict::Asked,
+                2 => Verdict::Value,
+                3 => Verdict::Rejected("before the restart"),
+                _ => Verdict::NotAsked,
+            };
+        }
+    }
+}
+
+impl Counts {
+    /// Adds another count.
+    pub fn add(&mut self, other: Counts) {
+        self.values += other.values;
+        self.refused += other.refused;
+        self.rejected += other.rejected;
+    }
+}
+
+/// A run of at most [`CHUNK`] neighbouring seats: the unit of parallel work.
+pub struct Chunk<'a, A: Algorithm> {
+    algorithm: &'a A,
+    state: &'a A::Server,
+    common: &'a A::Common,
+    now: Now<'a>,
+    /// The clients of the chunk.
+    pub members: &'a [Member],
+    seats: &'a mut [A::Seat],
+    verdicts: &'a mut [Verdict],
+    fold: &'a mut Fold,
+}
+
+impl<A: Algorithm> Chunk<'_, A> {
+    /// How many clients of the chunk are asked.
+    pub fn asked(&self) -> usize {
+        self.verdicts.iter().filter(|verdict| **verdict == Verdict::Asked).count()
+    }
+
+    /// Whether the client at this place is asked and has not answered.
+    pub fn is_asked(&self, i: usize) -> bool {
+        self.verdicts[i] == Verdict::Asked
+    }
+
+    /// Turns an answer away that could not even be read.
+    pub fn reject(&mut self, i: usize, reason: &'static str) {
+        self.fold.counts.rejected += 1;
+        self.verdicts[i] = Verdict::Rejected(reason);
+    }
+
+    /// Empties the fold; before the first answer of a step.
+    pub fn clear(&mut self) {
+        self.fold.cells.clear();
+        self.fold.counts = Counts::default();
+    }
+
+    /// Asks every planned client of the chunk in turn and folds the answers: the loop of one process.
+    pub fn run(&mut self, clients: &mut [Client<A>], secret: Secret, scratch: &mut Scratch<A>) {
+        self.clear();
+        for (i, client) in clients.iter_mut().enumerate() {
+            if self.verdicts[i] != Verdict::Asked {
+                continue;
+            }
+            let mut down = std::mem::take(&mut scratch.down);
+            self.down(i, &mut down);
+            let ask = Ask::new(self.now.step, self.now.label, self.common, &down);
+            let answer = client.answer(self.algorithm, self.now.at.run, secret, &self.members[i], ask, scratch);
+            scratch.down = down;
+            self.fold.tally.count(&scratch.pending);
+            match answer {
+                Ok(up) => {
+                    self.take(i, Ok(&up));
+                    scratch.up = up;
+                }
+                Err(refusal) => self.take(i, Err(refusal)),
+            }
+        }
+    }
+
+    /// The message for the client at this place of the chunk.
+    pub fn down(&self, i: usize, out: &mut A::Down) {
+        self.algorithm.down(self.state, &self.seats[i], self.now, &self.members[i], out);
+    }
+
+    /// Takes one answer: door, seat, fold. Answers must come in id order.
+    pub fn take(&mut self, i: usize, answer: Result<&A::Up, Refusal>) {
+        let verdict = match answer {
+            Err(refusal) => {
+                self.fold.counts.refused += 1;
+                Verdict::Refused(refusal)
+            }
+            Ok(up) => match self.algorithm.check(&self.seats[i], self.now, up) {
+                Err(reject) => {
+                    self.fold.counts.rejected += 1;
+                    Verdict::Rejected(reject.0)
+                }
+                Ok(()) => {
+                    let cells = &mut self.fold.cells;
+                    self.algorithm.absorb(self.state, &mut self.seats[i], self.now, &self.members[i], up, cells);
+                    self.fold.counts.values += 1;
+                    Verdict::Value
+                }
+            },
+        };
+        self.verdicts[i] = verdict;
+    }
+
+    /// After `mix`: brings the seats of the folded clients up to date.
+    pub fn settle(&mut self) {
+        for (i, member) in self.members.iter().enumerate() {
+            if self.verdicts[i] == Verdict::Value {
+                self.algorithm.settle(self.state, &mut self.seats[i], self.now, member);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Why records were refused: what, where, what was expected, what to do.
+
+use fedkin_core::graph::TopologyError;
+use fedkin_core::{DatasetError, FederationError};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A record in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Which file.
+    pub file: PathBuf,
+    /// Which record.
+    pub at: At,
+}
+
+/// How a file counts its records, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// A line of a text file, the header being line 1.
+    Line(u64),
+    /// A row of a file without lines.
+    Row(u64),
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Line(line) => write!(f, "line {line}"),
+            At::Row(row) => write!(f, "row {row}"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            At::Line(line) => write!(f, "{}:{line}", self.file.display()),
+            At::Row(row) => write!(f, "{}: row {row}", self.file.display()),
+        }
+    }
+}
+
+/// Why a world could not be loaded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// No such source.
+    #[error("there is no data source {name:?}{hint}")]
+    UnknownSource {
+        /// What was asked for.
+        name: String,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// A key of the config has a value that does not fit the others or the data.
+    #[error("`{key}`: {message}")]
+    Config {
+        /// The key.
+        key: String,
+        /// What is wrong, what was expected, what to do.
+        message: String,
+    },
+    /// A file cannot be opened or read.
+    #[error("cannot read {}: {source}; check that the path is right and the file is readable", file.display())]
+    Io {
+        /// Which file.
+        file: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A public data set is not on this machine.
+    #[error(
+        "{set} is not found at {}: set `path` in [data] to the folder that holds {expected}, \
+         or set the environment variable FEDKIN_DATA to the folder above it",
+        looked.display()
+    )]
+    NoSet {
+        /// Which data set.
+        set: &'static str,
+        /// Where it was looked for.
+        looked: PathBuf,
+        /// The files it consists of.
+        expected: &'static str,
+    },
+    /// Something is wrong with a file as a whole.
+    #[error("{}: {message}", file.display())]
+    File {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong, what was expected, what to do.
+        message: String,
+    },
+    /// A column that the config names is not in the file.
+    #[error("{}: there is no column {column:?}, which `{key}` names{hint}", file.display())]
+    NoColumn {
+        /// Which file.
+        file: PathBuf,
+        /// The key that names the column.
+        key: String,
+        /// The column.
+        column: String,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// A whole record is wrong.
+    #[error("{place}: {message}")]
+    Record {
+        /// Which record.
+        place: Place,
+        /// What is wrong, what was expected, what to do.
+        message: String,
+    },
+    /// One cell is wrong.
+    #[error("{place}: column {column:?}: {message}")]
+    Cell {
+        /// Which record.
+        place: Place,
+        /// Which column.
+        column: String,
+        /// What is wrong, what was expected, what to do.
+        message: String,
+    },
+    /// A client stands in two servers or two clusters.
+    #[error(transparent)]
+    Conflict(Box<Conflict>),
+    /// The graph of servers is in several pieces.
+    #[error(
+        "the graph of servers is not connected: {pieces}; add an edge between the pieces \
+         or use a method that does not exchange between servers"
+    )]
+    Disconnected {
+        /// The components by name.
+        pieces: String,
+    },
+    /// The graph of servers cannot be built.
+    #[error("`topology`: {0}")]
+    Topology(#[from] TopologyError),
+    /// The roster was refused.
+    #[error(transparent)]
+    Federation(#[from] FederationError),
+    /// The records of one client were refused.
+    #[error("client {client:?}: {source}")]
+    Records {
+        /// Which client.
+        client: String,
+        /// Why.
+        source: DatasetError,
+    },
+}
+
+/// Two records that say different things about one client.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "{place}: client {client:?} has {what} {second:?} here but {first:?} in {other}: \
+     a client has one {what}; correct one of the records or give them two client names"
+)]
+pub struct Conflict {
+    /// The later record.
+    pub place: Place,
+    /// The earlier record.
+    pub other: At,
+    /// Which client.
+    pub client: String,
+    /// "server" or "cluster".
+    pub what: &'static str,
+    /// What the earlier record says.
+    pub first: String,
+    /// What the later record says.
+    pub second: String,
+}
+
+impl DataError {
+    pub(crate) fn config(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Config { key: key.into(), message: message.into() }
+    }
+
+    pub(crate) fn file(file: &Path, message: impl Into<String>) -> Self {
+        Self::File { file: file.to_path_buf(), message: message.into() }
+    }
+
+    pub(crate) fn io(file: &Path, source: std::io::Error) -> Self {
+        Self::Io { file: file.to_path_buf(), source }
+    }
+}

@@ -1,0 +1,212 @@
+//! The image sets: their files, classes and standard tasks. A file is decoded once per process.
+
+use crate::array::{Array, Numbers};
+use crate::error::DataError;
+use crate::npz::Npz;
+use crate::{idx, options};
+use fedkin_core::params::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// What is fixed about an image set.
+#[derive(Debug)]
+pub(crate) struct Set {
+    pub(crate) name: &'static str,
+    pub(crate) classes: &'static [&'static str],
+    /// The files, in words.
+    expected: &'static str,
+    /// The tasks of the PGFL paper's first figure on this set.
+    pub(crate) tasks: &'static [[&'static [usize]; 2]],
+    pub(crate) images_per_class: (u32, u32),
+    pub(crate) clients_per_server: usize,
+    /// The files in the folder that are there: all of them, or none is read.
+    files: fn(&Path) -> Option<Vec<PathBuf>>,
+    decode: fn(&[PathBuf], usize) -> Result<Images, DataError>,
+}
+
+pub(crate) static MNIST: Set = Set {
+    name: "mnist",
+    classes: &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"],
+    expected: "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte \
+               (each also as .gz)",
+    tasks: &[[&[1], &[8]], [&[1], &[9]], [&[7], &[8]]],
+    images_per_class: (2, 4),
+    clients_per_server: 15,
+    files: idx_files,
+    decode: decode_idx,
+};
+
+pub(crate) static ORGANS: Set = Set {
+    name: "organamnist",
+    classes: &[
+        "bladder",
+        "femur-left",
+        "femur-right",
+        "heart",
+        "kidney-left",
+        "kidney-right",
+        "liver",
+        "lung-left",
+        "lung-right",
+        "pancreas",
+        "spleen",
+    ],
+    expected: "organamnist.npz",
+    tasks: &[[&[8], &[7]], [&[6], &[7]], [&[5], &[7]]],
+    images_per_class: (2, 2),
+    clients_per_server: 3,
+    files: npz_files,
+    decode: decode_npz,
+};
+
+/// A decoded set.
+#[derive(Debug)]
+pub(crate) struct Images {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) train: Part,
+    pub(crate) test: Part,
+}
+
+/// The training or the test half.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// All images one after the other.
+    pub(crate) pixels: Vec<u8>,
+    /// The images of each class, in the order of the file.
+    pub(crate) by_class: Vec<Vec<u32>>,
+}
+
+impl Images {
+    pub(crate) fn pixels(&self) -> usize {
+        self.rows * self.columns
+    }
+}
+
+type Stamp = Vec<(u64, Option<SystemTime>)>;
+type Cache = BTreeMap<(&'static str, Vec<PathBuf>), (Stamp, Arc<Images>)>;
+
+/// Repeats load the same files again and again. Size and time of change are compared, so an edited file is read anew.
+static CACHE: Mutex<Cache> = Mutex::new(BTreeMap::new());
+
+impl Set {
+    /// The class that a config names by number or by name.
+    pub(crate) fn class(&self, value: &Value) -> Option<usize> {
+        match value {
+            Value::Integer(class) => usize::try_from(*class).ok().filter(|&class| class < self.classes.len()),
+            Value::Text(name) => self.classes.iter().position(|class| class == name),
+            _ => None,
+        }
+    }
+
+    fn folder(&self, path: Option<&str>, base: &Path, data: Option<OsString>) -> Result<PathBuf, DataError> {
+        match (path, data) {
+            (Some(path), _) => Ok(options::resolve(base, path)),
+            (None, Some(data)) if !data.is_empty() => Ok(PathBuf::from(data).join(self.name)),
+            (None, _) => Err(DataError::config(
+                "path",
+                format!(
+                    "where is {}? Set `path` in [data] to the folder that holds {}, or set the environment variable \
+                     FEDKIN_DATA to the folder above it",
+                    self.name, self.expected
+                ),
+            )),
+        }
+    }
+
+    /// The decoded set, from memory where it was decoded before.
+    pub(crate) fn images(&self, path: Option<&str>, base: &Path) -> Result<Arc<Images>, DataError> {
+        let folder = self.folder(path, base, std::env::var_os("FEDKIN_DATA"))?;
+        let files = (self.files)(&folder).ok_or(DataError::NoSet {
+            set: self.name,
+            looked: folder,
+            expected: self.expected,
+        })?;
+        let mut stamp = Stamp::new();
+        for file in &files {
+            let about = std::fs::metadata(file).map_err(|source| DataError::io(file, source))?;
+            stamp.push((about.len(), about.modified().ok()));
+        }
+        // The lock is held while decoding: of two repeats that start together, one waits for the other's work.
+        let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (self.name, files);
+        if let Some((_, images)) = cache.get(&key).filter(|(known, _)| *known == stamp) {
+            return Ok(Arc::clone(images));
+        }
+        let images = Arc::new((self.decode)(&key.1, self.classes.len())?);
+        cache.insert(key, (stamp, Arc::clone(&images)));
+        Ok(images)
+    }
+}
+
+fn idx_files(folder: &Path) -> Option<Vec<PathBuf>> {
+    ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]
+        .iter()
+        .map(|name| {
+            [folder.join(name), folder.join(format!("{name}.gz"))].into_iter().find(|path| path.is_file())
+        })
+        .collect()
+}
+
+fn npz_files(folder: &Path) -> Option<Vec<PathBuf>> {
+    // A path straight to the archive is what many will write.
+    let candidates = [folder.join("organamnist.npz"), folder.to_path_buf()];
+    candidates.into_iter().find(|path| path.is_file()).map(|path| vec![path])
+}
+
+fn decode_idx(files: &[PathBuf], classes: usize) -> Result<Images, DataError> {
+    let [train_images, train_labels, test_images, test_labels] = files else {
+        return Err(DataError::config("path", "four IDX files are expected"));
+    };
+    let train = half(train_images, idx::read(train_images)?, &idx::read(train_labels)?, classes)?;
+    let test = half(test_images, idx::read(test_images)?, &idx::read(test_labels)?, classes)?;
+    join(test_images, train, test)
+}
+
+fn decode_npz(files: &[PathBuf], classes: usize) -> Result<Images, DataError> {
+    let [file] = files else { return Err(DataError::config("path", "one NPZ file is expected")) };
+    let mut archive = Npz::open(file)?;
+    let mut part = |name: &str| {
+        let images = archive.read(&format!("{name}_images"))?;
+        half(file, images, &archive.read(&format!("{name}_labels"))?, classes)
+    };
+    let (train, test) = (part("train")?, part("test")?);
+    join(file, train, test)
+}
+
+type Half = ([usize; 2], Part);
+
+fn join(file: &Path, (train_side, train): Half, (test_side, test): Half) -> Result<Images, DataError> {
+    if train_side != test_side {
+        let message =
+            format!("test images are {test_side:?} but training images are {train_side:?}: fetch both again");
+        return Err(DataError::file(file, message));
+    }
+    Ok(Images { rows: train_side[0], columns: train_side[1], train, test })
+}
+
+fn half(file: &Path, images: Array, labels: &Array, classes: usize) -> Result<Half, DataError> {
+    let (&[count, rows, columns], Numbers::Bytes(pixels)) = (images.shape.as_slice(), images.values) else {
+        let message =
+            format!("grey images as bytes of shape [n, height, width] are expected, not {:?}", images.shape);
+        return Err(DataError::file(file, message));
+    };
+    if labels.values.len() != count || rows * columns == 0 {
+        let message =
+            format!("{count} images of {rows} x {columns} do not go with {} labels", labels.values.len());
+        return Err(DataError::file(file, message));
+    }
+    let mut by_class = vec![Vec::new(); classes];
+    for (image, label) in labels.values.floats().enumerate() {
+        if !(label >= 0.0 && label < classes as f64 && label.fract() == 0.0) {
+            let message =
+                format!("image {} has the label {label}; labels go from 0 to {}", image + 1, classes - 1);
+            return Err(DataError::file(file, message));
+        }
+        by_class[label as usize].push(image as u32);
+    }
+    Ok(([rows, columns], Part { pixels, by_class }))
+}

@@ -1,0 +1,120 @@
+//! Where the records come from: synthetic worlds, image sets, and a user's own tables.
+//!
+//! [`load`] turns the `[data]` and `[topology]` tables of a config into a [`World`]. [`SOURCES`] lists what
+//! can stand behind `source`, and every key each one understands. [`inspect()`] summarises a file.
+//!
+//! Nothing here panics, whatever a file holds: every refusal is a [`DataError`] that says where and what to do.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr))]
+
+pub mod array;
+pub mod csv;
+mod encode;
+mod error;
+pub mod idx;
+mod image_sets;
+mod images;
+mod inspect;
+mod members;
+pub mod npz;
+mod options;
+pub mod parquet;
+mod roster;
+mod schema;
+mod standardise;
+mod synthetic;
+pub mod table;
+mod tabular;
+mod topology;
+mod world;
+
+pub use error::{At, Conflict, DataError, Place};
+pub use inspect::{ColumnSummary, Counts, Format, Inspection, Options, inspect};
+pub use schema::{Feature, Schema};
+pub use topology::{GRAPH_PARAMS, GraphKind, TopologySpec, topology_spec};
+pub use world::{Truth, World};
+
+use fedkin_core::params::{Param, Values, suggest};
+use std::path::Path;
+
+/// One place records can come from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    /// The word after `source =`.
+    pub name: &'static str,
+    /// What it is, in one sentence.
+    pub summary: &'static str,
+    /// Every key allowed in `[data]` next to `source`.
+    pub params: &'static [Param],
+}
+
+/// All sources: config validation, command-line help and the reference come from this table.
+pub const SOURCES: &[Source] = &[
+    Source {
+        name: synthetic::NAME,
+        summary: "clustered linear regression with known models, as in the PGFL and GFedMtl papers",
+        params: synthetic::PARAMS,
+    },
+    Source {
+        name: "mnist",
+        summary: "binary tasks on handwritten digits, one task per cluster",
+        params: images::PARAMS,
+    },
+    Source {
+        name: "organamnist",
+        summary: "binary tasks on CT images of abdominal organs, one task per cluster",
+        params: images::PARAMS,
+    },
+    Source {
+        name: "csv",
+        summary: "your own records in a CSV file with a header line (gzip is fine)",
+        params: tabular::PARAMS,
+    },
+    Source { name: "parquet", summary: "your own records in a Parquet file", params: tabular::PARAMS },
+];
+
+/// The source of this name, or an error that lists the known ones.
+pub fn source(name: &str) -> Result<&'static Source, DataError> {
+    SOURCES.iter().find(|source| source.name == name).ok_or_else(|| DataError::UnknownSource {
+        name: name.to_string(),
+        hint: suggest(name, SOURCES.iter().map(|source| source.name)),
+    })
+}
+
+/// What the targets are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Any finite number.
+    Regression,
+    /// Exactly 0 or 1.
+    Classification,
+}
+
+/// What to load.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The name of a [`Source`].
+    pub source: &'a str,
+    /// The `[data]` table, checked against the source's `params`.
+    pub values: &'a Values,
+    /// The folder of the config: relative paths start there.
+    pub base: &'a Path,
+    /// The graph of servers.
+    pub topology: &'a TopologySpec,
+    /// What the targets must be.
+    pub task: Task,
+    /// The seed of this repeat.
+    pub seed: u64,
+    /// Whether a graph in several pieces is an error.
+    pub require_connected: bool,
+}
+
+/// Loads or draws the world a config asks for.
+pub fn load(request: &Request<'_>) -> Result<World, DataError> {
+    match source(request.source)?.name {
+        "mnist" => images::load(request, &image_sets::MNIST),
+        "organamnist" => images::load(request, &image_sets::ORGANS),
+        "csv" => tabular::load(request, csv::read),
+        "parquet" => tabular::load(request, parquet::read),
+        _ => synthetic::load(request),
+    }
+}

@@ -1,0 +1,166 @@
+//! The clients of a table: whose rows are whose, which server and cluster each client has, what is for testing.
+
+use crate::error::{Conflict, DataError};
+use crate::table::{Cells, Column, Table};
+use crate::tabular::{Roles, column};
+use fedkin_core::params::Values;
+use fedkin_core::rng::{PublicRng, Random};
+use std::collections::BTreeMap;
+
+/// One client's rows in the table.
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) server: u32,
+    pub(crate) cluster: u32,
+    pub(crate) rows: Vec<usize>,
+}
+
+/// The clients in the byte order of their names.
+pub(crate) struct Members {
+    pub(crate) clients: Vec<Member>,
+    pub(crate) servers: Vec<String>,
+    pub(crate) clusters: Vec<String>,
+}
+
+impl Members {
+    pub(crate) fn read(table: &Table, roles: &Roles<'_>) -> Result<Self, DataError> {
+        let client = column(table, "client", roles.client)?;
+        table.complete(client)?;
+        let (codes, words) = words_of(client);
+        let mut rows: Vec<Vec<usize>> = vec![Vec::new(); words.len()];
+        for (row, &code) in codes.iter().enumerate() {
+            rows[code as usize].push(row);
+        }
+        let (servers, server_of) = groups(table, roles.server, "server", words, &rows)?;
+        let (clusters, cluster_of) = groups(table, roles.cluster, "cluster", words, &rows)?;
+        let mut clients: Vec<Member> = rows
+            .into_iter()
+            .enumerate()
+            .map(|(at, rows)| Member {
+                name: words[at].clone(),
+                server: server_of[at],
+                cluster: cluster_of[at],
+                rows,
+            })
+            .collect();
+        clients.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+        Ok(Self { clients, servers, clusters })
+    }
+}
+
+pub(crate) fn words_of(column: &Column) -> (&[u32], &[String]) {
+    match &column.cells {
+        Cells::Words { codes, words } => (codes, words),
+        _ => (&[], &[]),
+    }
+}
+
+/// The sorted names of a column that groups clients, and the group of each client.
+fn groups(
+    table: &Table,
+    name: Option<&str>,
+    what: &'static str,
+    clients: &[String],
+    rows: &[Vec<usize>],
+) -> Result<(Vec<String>, Vec<u32>), DataError> {
+    let Some(name) = name else {
+        let only = if what == "server" { "server" } else { "all" };
+        return Ok((vec![only.to_string()], vec![0; clients.len()]));
+    };
+    let column = column(table, what, name)?;
+    table.complete(column)?;
+    let (codes, words) = words_of(column);
+    let mut names = words.to_vec();
+    names.sort_unstable();
+    let ids: BTreeMap<&str, u32> = names.iter().zip(0..).map(|(name, id)| (name.as_str(), id)).collect();
+    let mut group = Vec::with_capacity(clients.len());
+    for (client, rows) in clients.iter().zip(rows) {
+        let first = codes[rows[0]];
+        if let Some(&row) = rows.iter().find(|&&row| codes[row] != first) {
+            return Err(DataError::Conflict(Box::new(Conflict {
+                place: table.place(row),
+                other: table.place(rows[0]).at,
+                client: client.clone(),
+                what,
+                first: words[first as usize].clone(),
+                second: words[codes[row] as usize].clone(),
+            })));
+        }
+        group.push(ids.get(words[first as usize].as_str()).copied().unwrap_or(0));
+    }
+    Ok((names, group))
+}
+
+/// Which records are for testing.
+pub(crate) enum Split {
+    /// As a column says.
+    Column(Vec<bool>),
+    /// A share of each client's records, drawn from the seed.
+    Fraction(f64, u64),
+}
+
+impl Split {
+    pub(crate) fn read(
+        table: &Table,
+        values: &Values,
+        roles: &Roles<'_>,
+        seed: u64,
+    ) -> Result<Self, DataError> {
+        let fraction = values.number("test_fraction").unwrap_or(0.0);
+        let Some(name) = roles.split else { return Ok(Self::Fraction(fraction, seed)) };
+        if fraction > 0.0 {
+            return Err(DataError::config(
+                "test_fraction",
+                "the column `split` decides already: drop one of the keys",
+            ));
+        }
+        let column = column(table, "split", name)?;
+        table.complete(column)?;
+        let (codes, words) = words_of(column);
+        let mut is_test = Vec::with_capacity(codes.len());
+        for (row, &code) in codes.iter().enumerate() {
+            let word = words[code as usize].as_str();
+            if word != "train" && word != "test" {
+                return Err(table.cell(row, name, format!("{word:?} is neither \"train\" nor \"test\"")));
+            }
+            is_test.push(word == "test");
+        }
+        Ok(Self::Column(is_test))
+    }
+
+    /// The training and the test rows of a client.
+    pub(crate) fn split(
+        &self,
+        table: &Table,
+        member: &Member,
+        id: usize,
+    ) -> Result<(Vec<usize>, Vec<usize>), DataError> {
+        match self {
+            Self::Column(is_test) => {
+                let (test, train): (Vec<usize>, Vec<usize>) =
+                    member.rows.iter().partition(|&&row| is_test[row]);
+                if train.is_empty() {
+                    let message =
+                        format!("client {:?} has test records only: give it a training record", member.name);
+                    return Err(table.record(member.rows[0], message));
+                }
+                Ok((train, test))
+            }
+            Self::Fraction(fraction, seed) => {
+                let rows = member.rows.len();
+                let count = ((rows as f64 * fraction).round() as usize).min(rows - 1);
+                let mut rng = PublicRng::named(*seed, "world/split", 0, id as u32);
+                let mut order: Vec<usize> = (0..rows).collect();
+                if count > 0 {
+                    rng.shuffle(&mut order);
+                }
+                let (test, train) = order.split_at_mut(count);
+                // Back in the order of the file, so that only membership is random.
+                test.sort_unstable();
+                train.sort_unstable();
+                let rows = |part: &[usize]| part.iter().map(|&at| member.rows[at]).collect();
+                Ok((rows(train), rows(test)))
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Clustered linear regression: the standard experiment of the PGFL and `GFedMtl` papers, with all its knobs.
+//!
+//! | symbol | meaning | key |
+//! |---|---|---|
+//! | d | number of features, x ~ N(0, I) | `dimension` |
+//! | w0 | common model, uniform on the unit sphere | |
+//! | gamma | shift of a cluster: its model is w0 (1 + gamma), gamma ~ U(-spread, spread) | `spread`, `gamma` |
+//! | `D_k` | records of client k, uniform on whole numbers | `samples` |
+//! | noise | variance of client k's noise: y = x'w + sqrt(noise) N(0, 1) | `noise`, `noise_law` |
+//!
+//! Every client has a stream of its own, so clients are drawn in parallel and do not depend on each other.
+//! Test records follow the training records in the stream: asking for them does not change the training.
+
+use crate::error::DataError;
+use crate::options::{self, CLIENTS, COUNT_RANGE, Clients};
+use crate::roster::{Roster, cluster_names, draw_clusters, numbered};
+use crate::schema::{Feature, Schema};
+use crate::topology;
+use crate::world::{Client, World, assemble};
+use crate::{Request, Task};
+use fedkin_core::Dataset;
+use fedkin_core::numeric;
+use fedkin_core::params::{Kind, Param, Preset, Value, Values};
+use fedkin_core::rng::{PublicRng, Random};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+pub(crate) const NAME: &str = "synthetic.clustered-regression";
+
+const VARIANCE: Kind = Kind::Number { least: 0.0, most: 1e12, open: false };
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "clients_per_server",
+        kind: CLIENTS,
+        preset: Preset::Integer(15),
+        help: "number of clients of every server, or a list with one number per server",
+    },
+    Param {
+        name: "clusters",
+        kind: Kind::Integer { least: 1, most: 100_000 },
+        preset: Preset::Integer(3),
+        help: "number of clusters; the cluster of a client is uniform, and no cluster is empty",
+    },
+    Param {
+        name: "dimension",
+        kind: Kind::Integer { least: 1, most: 1_000_000 },
+        preset: Preset::Integer(60),
+        help: "number of features",
+    },
+    Param {
+        name: "samples",
+        kind: COUNT_RANGE,
+        preset: Preset::Absent,
+        help: "training records of a client, uniform in [from, to], or one number (default [2, 9])",
+    },
+    Param {
+        name: "spread",
+        kind: Kind::Number { least: 0.0, most: 1e6, open: false },
+        preset: Preset::Number(0.15),
+        help: "a cluster's model is the common one times 1 + gamma, gamma uniform in (-spread, spread)",
+    },
+    Param {
+        name: "gamma",
+        kind: Kind::Choice(&["scalar", "per-coordinate"]),
+        preset: Preset::Text("scalar"),
+        help: "one gamma per cluster (the papers' collinear models), or one per cluster and coordinate (same energy)",
+    },
+    Param {
+        name: "noise",
+        kind: Kind::Either(&[VARIANCE, Kind::List(&VARIANCE)]),
+        preset: Preset::Absent,
+        help: "variance of a client's noise, drawn in [from, to], or one number (default [0.01, 0.022])",
+    },
+    Param {
+        name: "noise_law",
+        kind: Kind::Choice(&["uniform", "fixed", "log-uniform"]),
+        preset: Preset::Text("uniform"),
+        help: "how the variance of a client is drawn from `noise`; fixed needs one number",
+    },
+    Param {
+        name: "test_samples",
+        kind: Kind::Either(&[Kind::Choice(&["none", "train"]), Kind::Integer { least: 1, most: 1_000_000 }]),
+        preset: Preset::Text("none"),
+        help: "test records of a client: none, as many as it trains on, or a number",
+    },
+];
+
+enum NoiseLaw {
+    Uniform,
+    LogUniform,
+}
+
+enum TestSamples {
+    AsTrain,
+    Count(usize),
+}
+
+/// The checked knobs.
+struct Plan {
+    dimension: usize,
+    samples: (u32, u32),
+    noise: (f64, f64),
+    noise_law: NoiseLaw,
+    test: TestSamples,
+    seed: u64,
+}
+
+impl Plan {
+    fn read(values: &Values, seed: u64) -> Result<Self, DataError> {
+        let noise = options::numbers(values, "noise", (0.01, 0.022))?;
+        let noise_law = match values.text("noise_law") {
+            Some("log-uniform") if noise.0 <= 0.0 => {
+                return Err(DataError::config("noise", "a log-uniform law needs a variance above 0"));
+            }
+            Some("log-uniform") => NoiseLaw::LogUniform,
+            Some("fixed") if noise.0 < noise.1 => {
+                let message = "a fixed law needs one number, as in `noise = 0.01`, not a range";
+                return Err(DataError::config("noise", message));
+            }
+            _ => NoiseLaw::Uniform,
+        };
+        let test = match values.get("test_samples") {
+            Some(Value::Text(word)) if word == "train" => TestSamples::AsTrain,
+            Some(Value::Integer(count)) => TestSamples::Count(*count as usize),
+            _ => TestSamples::Count(0),
+        };
+        Ok(Self {
+            dimension: values.integer("dimension").unwrap_or(60) as usize,
+            samples: options::counts(values, "samples", (2, 9))?,
+            noise,
+            noise_law,
+            test,
+            seed,
+        })
+    }
+
+    /// The model of every cluster: w0 (1 + gamma).
+    fn models(&self, values: &Values) -> Vec<Vec<f64>> {
+        let mut rng = PublicRng::named(self.seed, "world/models", 0, 0);
+        let spread = values.number("spread").unwrap_or(0.15);
+        let per_coordinate = values.text("gamma") == Some("per-coordinate");
+        let clusters = values.integer("clusters").unwrap_or(3);
+        let common = direction(self.dimension, &mut rng);
+        (0..clusters)
+            .map(|_| {
+                let mut gamma = rng.between(-spread, spread);
+                let mut shifted = Vec::with_capacity(common.len());
+                for (j, w) in common.iter().enumerate() {
+                    if per_coordinate && j > 0 {
+                        gamma = rng.between(-spread, spread);
+                    }
+                    shifted.push(w * (1.0 + gamma));
+                }
+                shifted
+            })
+            .collect()
+    }
+
+    fn client(
+        &self,
+        id: usize,
+        model: &[f64],
+    ) -> Result<(Dataset, Option<Dataset>), fedkin_core::DatasetError> {
+        let mut rng = PublicRng::named(self.seed, "world/client", 0, id as u32);
+        let (least, most) = self.samples;
+        let samples = (least + rng.below(most - least + 1)) as usize;
+        let variance = match (&self.noise_law, self.noise) {
+            (NoiseLaw::Uniform, (low, high)) => rng.between(low, high),
+            (NoiseLaw::LogUniform, (low, high)) => {
+                numeric::exp(rng.between(numeric::ln(low), numeric::ln(high))).clamp(low, high)
+            }
+        };
+        let train = records(samples, model, variance.sqrt(), &mut rng)?;
+        let test = match self.test {
+            TestSamples::AsTrain => samples,
+            TestSamples::Count(count) => count,
+        };
+        let test = if test > 0 { Some(records(test, model, variance.sqrt(), &mut rng)?) } else { None };
+        Ok((train, test))
+    }
+}
+
+/// Uniform on the unit sphere.
+fn direction(dimension: usize, rng: &mut PublicRng) -> Vec<f64> {
+    loop {
+        let mut vector: Vec<f64> = (0..dimension).map(|_| rng.normal()).collect();
+        let length = numeric::norm2(&vector).sqrt();
+        // The zero vector has no direction; it has probability zero, but not in floating point.
+        if length > 0.0 {
+            vector.iter_mut().for_each(|x| *x /= length);
+            return vector;
+        }
+    }
+}
+
+fn records(
+    samples: usize,
+    model: &[f64],
+    deviation: f64,
+    rng: &mut PublicRng,
+) -> Result<Dataset, fedkin_core::DatasetError> {
+    // Exact capacities: a million clients keep what is allocated here.
+    let mut features = Vec::with_capacity(samples * model.len());
+    let mut targets = Vec::with_capacity(samples);
+    for _ in 0..samples {
+        let start = features.len();
+        features.extend((0..model.len()).map(|_| rng.normal()));
+        targets.push(numeric::dot(&features[start..], model) + deviation * rng.normal());
+    }
+    Dataset::new(model.len(), features, targets)
+}
+
+/// Draws the world.
+pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
+    let values = request.values;
+    if request.task == Task::Classification {
+        let message =
+            format!("{NAME} has real targets, not classes 0 and 1: use a regression model such as ridge");
+        return Err(DataError::config("source", message));
+    }
+    let plan = Plan::read(values, request.seed)?;
+    let per_server = Clients::read(values, 15);
+    let servers = topology::drawn_servers(request.topology, per_server.servers())?;
+    let topology =
+        topology::build(request.topology, &servers, true, request.seed, request.require_connected)?;
+    let server_of = per_server.servers_of_clients(servers.len())?;
+    let models = plan.models(values);
+    let cluster_of = draw_clusters(server_of.len(), models.len(), request.seed)?;
+    let names = numbered("client", server_of.len(), 6);
+    let clients = names
+        .into_par_iter()
+        .enumerate()
+        .map(|(id, name)| {
+            let cluster = cluster_of[id];
+            match plan.client(id, &models[cluster as usize]) {
+                Ok((train, test)) => Ok(Client {
+                    name,
+                    server: server_of[id],
+                    cluster,
+                    train: Arc::new(train),
+                    test: test.map(Arc::new),
+                }),
+                Err(source) => Err(DataError::Records { client: name, source }),
+            }
+        })
+        .collect::<Result<Vec<Client>, DataError>>()?;
+    let schema = Schema {
+        features: numbered("x", plan.dimension, 1).into_iter().map(Feature::number).collect(),
+        target: "y".into(),
+    };
+    assemble(
+        clients,
+        Roster { servers, clusters: cluster_names(models.len()), topology },
+        Some(models),
+        schema,
+    )
+}

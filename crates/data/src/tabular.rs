@@ -1,0 +1,288 @@
+//! A user's own table: which columns mean what, and the checks on the way to a world.
+
+use crate::encode::Encoder;
+use crate::error::DataError;
+use crate::members::{Members, Split};
+use crate::options::resolve;
+use crate::roster::Roster;
+use crate::schema::{self, Declared, Feature, Schema};
+use crate::standardise::Standardise;
+use crate::table::{Column, Table};
+use crate::topology;
+use crate::world::{Client, World, assemble};
+use crate::{Request, Task};
+use fedkin_core::Dataset;
+use fedkin_core::params::{Kind, Param, Preset, Value, Values, suggest};
+use rayon::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "path",
+        kind: Kind::Path,
+        preset: Preset::Required,
+        help: "the file, relative to the config",
+    },
+    Param {
+        name: "client",
+        kind: Kind::Text,
+        preset: Preset::Required,
+        help: "column that names the client a record belongs to",
+    },
+    Param {
+        name: "server",
+        kind: Kind::Text,
+        preset: Preset::Absent,
+        help: "column that names the client's server; without it all clients share one",
+    },
+    Param {
+        name: "cluster",
+        kind: Kind::Text,
+        preset: Preset::Absent,
+        help: "column that names the client's cluster; without it there is one",
+    },
+    Param {
+        name: "target",
+        kind: Kind::Text,
+        preset: Preset::Required,
+        help: "column to predict: a number, or 0 and 1 for a classification",
+    },
+    Param {
+        name: "features",
+        kind: Kind::List(&Kind::Text),
+        preset: Preset::Absent,
+        help: "columns to predict from, in this order (default: those of the schema, or all other columns)",
+    },
+    Param {
+        name: "split",
+        kind: Kind::Text,
+        preset: Preset::Absent,
+        help: "column that says train or test for each record",
+    },
+    Param {
+        name: "test_fraction",
+        kind: Kind::Number { least: 0.0, most: 0.99, open: false },
+        preset: Preset::Number(0.0),
+        help: "share of each client's records kept for testing; at least one stays for training",
+    },
+    Param {
+        name: "standardise",
+        kind: Kind::Either(&[Kind::Flag, Kind::Text]),
+        preset: Preset::Flag(false),
+        help: "true or \"client\": each client by its own training records; or a CSV file with columns feature, mean, scale",
+    },
+    Param {
+        name: "schema",
+        kind: Kind::Path,
+        preset: Preset::Absent,
+        help: "TOML or JSON file that declares the features: name, unit, categories",
+    },
+];
+
+/// Reads a file; the function says which columns hold text whatever their cells look like.
+pub(crate) type ReadTable = fn(&Path, &dyn Fn(&str) -> bool) -> Result<Table, DataError>;
+
+/// The columns that are not features.
+pub(crate) struct Roles<'a> {
+    pub(crate) client: &'a str,
+    pub(crate) server: Option<&'a str>,
+    pub(crate) cluster: Option<&'a str>,
+    pub(crate) split: Option<&'a str>,
+    pub(crate) target: &'a str,
+}
+
+impl<'a> Roles<'a> {
+    fn read(values: &'a Values) -> Result<Self, DataError> {
+        let roles = Self {
+            client: values.text("client").unwrap_or("client"),
+            server: values.text("server"),
+            cluster: values.text("cluster"),
+            split: values.text("split"),
+            target: values.text("target").unwrap_or("y"),
+        };
+        // One column may say both server and cluster; the target and the client stand alone.
+        let others = [("server", roles.server), ("cluster", roles.cluster), ("split", roles.split)];
+        for (key, column) in [("target", Some(roles.target))].into_iter().chain(others) {
+            let clash = column == Some(roles.client) || (key != "target" && column == Some(roles.target));
+            if clash {
+                let message = format!(
+                    "column {:?} has another role already: name another column",
+                    column.unwrap_or("")
+                );
+                return Err(DataError::config(key, message));
+            }
+        }
+        Ok(roles)
+    }
+
+    fn words(&self) -> [Option<&'a str>; 4] {
+        [Some(self.client), self.server, self.cluster, self.split]
+    }
+
+    fn has(&self, column: &str) -> bool {
+        column == self.target || self.words().contains(&Some(column))
+    }
+}
+
+/// Reads the table and makes a world of it.
+pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, DataError> {
+    let values = request.values;
+    let path = resolve(request.base, values.text("path").unwrap_or_default());
+    let roles = Roles::read(values)?;
+    let declared =
+        values.text("schema").map(|path| schema::read(&resolve(request.base, path))).transpose()?;
+    let standardise = Standardise::read(values.get("standardise"), request.base)?;
+    let is_words = |name: &str| {
+        let categorical = |feature: &Feature| feature.name == name && !feature.categories.is_empty();
+        roles.words().contains(&Some(name)) || declared.iter().flat_map(|d| &d.features).any(categorical)
+    };
+    let table = read(&path, &is_words)?;
+    let schema = features(&table, values, &roles, declared)?;
+    let targets = targets(&table, column(&table, "target", roles.target)?, request.task)?;
+    let members = Members::read(&table, &roles)?;
+    let topology =
+        topology::build(request.topology, &members.servers, false, request.seed, request.require_connected)?;
+    let test = Split::read(&table, values, &roles, request.seed)?;
+    let encoder = Encoder::new(&table, &schema)?;
+    let scaling = standardise.bind(&schema)?;
+    let clients = members
+        .clients
+        .into_par_iter()
+        .enumerate()
+        .map(|(id, member)| {
+            let (train_rows, test_rows) = test.split(&table, &member, id)?;
+            let (mut train, mut test) = (encoder.rows(&train_rows), encoder.rows(&test_rows));
+            scaling.apply(encoder.columns, &mut train, &mut test);
+            let dataset = |features: Vec<f64>, rows: &[usize]| {
+                let targets = rows.iter().map(|&row| targets[row]).collect();
+                Dataset::new(encoder.columns, features, targets)
+                    .map(Arc::new)
+                    .map_err(|source| DataError::Records { client: member.name.clone(), source })
+            };
+            let train = dataset(train, &train_rows)?;
+            let test = if test_rows.is_empty() { None } else { Some(dataset(test, &test_rows)?) };
+            Ok(Client { name: member.name, server: member.server, cluster: member.cluster, train, test })
+        })
+        .collect::<Result<Vec<Client>, DataError>>()?;
+    assemble(clients, Roster { servers: members.servers, clusters: members.clusters, topology }, None, schema)
+}
+
+pub(crate) fn column<'a>(table: &'a Table, key: &str, name: &str) -> Result<&'a Column, DataError> {
+    table.find(name).ok_or_else(|| DataError::NoColumn {
+        file: table.file.clone(),
+        key: key.to_string(),
+        column: name.to_string(),
+        hint: suggest(name, table.columns.iter().map(|column| column.name.as_str())),
+    })
+}
+
+/// Which columns are features, in which order.
+fn features(
+    table: &Table,
+    values: &Values,
+    roles: &Roles<'_>,
+    declared: Option<Declared>,
+) -> Result<Schema, DataError> {
+    let target = roles.target.to_string();
+    let named: Vec<&str> = values.list("features").iter().filter_map(word).collect();
+    for (at, name) in named.iter().enumerate() {
+        column(table, "features", name)?;
+        if roles.has(name) {
+            return Err(DataError::config(
+                "features",
+                format!("column {name:?} has another role: drop it from the list"),
+            ));
+        }
+        if named[..at].contains(name) {
+            return Err(DataError::config("features", format!("column {name:?} is listed twice: drop one")));
+        }
+    }
+    if let Some(declared) = declared {
+        if let Some(other) = declared.target.filter(|other| *other != target) {
+            let message = format!(
+                "the schema declares the target {other:?} but `target` names {target:?}: make them agree"
+            );
+            return Err(DataError::config("target", message));
+        }
+        let mut features = declared.features;
+        for feature in &features {
+            column(table, "schema", &feature.name)?;
+            if roles.has(&feature.name) {
+                let message = format!(
+                    "it declares {:?} as a feature, which has another role: drop it there",
+                    feature.name
+                );
+                return Err(DataError::config("schema", message));
+            }
+        }
+        if !named.is_empty() {
+            let position = |feature: &Feature| named.iter().position(|name| *name == feature.name);
+            if let Some(name) =
+                named.iter().find(|name| features.iter().all(|feature| feature.name != **name))
+            {
+                let hint = suggest(name, features.iter().map(|feature| feature.name.as_str()));
+                return Err(DataError::config(
+                    "features",
+                    format!("{name:?} is not declared in the schema{hint}"),
+                ));
+            }
+            features.retain(|feature| position(feature).is_some());
+            features.sort_by_key(|feature| position(feature));
+        }
+        return Ok(Schema { features, target });
+    }
+    let chosen: Vec<&Column> = if named.is_empty() {
+        table.columns.iter().filter(|column| !roles.has(&column.name)).collect()
+    } else {
+        named.iter().filter_map(|name| table.find(name)).collect()
+    };
+    if chosen.is_empty() {
+        return Err(DataError::file(
+            &table.file,
+            "no column is left to predict from: name some in `features`",
+        ));
+    }
+    if let Some(text) = chosen.iter().find(|column| column.is_text()) {
+        return Err(undeclared(table, text));
+    }
+    let features = chosen.iter().map(|column| Feature::number(column.name.clone())).collect();
+    Ok(Schema { features, target })
+}
+
+/// The message for a column of text that no schema declares: shows what to write.
+pub(crate) fn undeclared(table: &Table, column: &Column) -> DataError {
+    let row = column.strays.first.as_ref().map_or(0, |(row, _)| *row);
+    let mut samples: Vec<String> = column.strays.samples.iter().map(|sample| format!("{sample:?}")).collect();
+    samples.sort_unstable();
+    let message = format!(
+        "the column holds text ({}), which needs declared categories: add `schema = \"schema.toml\"` to [data] with a \
+         [[features]] entry for every feature, this one being {{ name = {:?}, categories = [{}] }}; \
+         or leave the column out of `features`",
+        samples.first().map_or("", String::as_str),
+        column.name,
+        samples.join(", ")
+    );
+    table.cell(row, &column.name, message)
+}
+
+fn word(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn targets<'a>(table: &'a Table, column: &'a Column, task: Task) -> Result<&'a [f64], DataError> {
+    let values = table.numbers(column)?;
+    if task == Task::Classification
+        && let Some(row) = values.iter().position(|&value| value != 0.0 && value != 1.0)
+    {
+        let message = format!(
+            "the label {} is neither 0 nor 1: recode the classes, or use a regression model",
+            values[row]
+        );
+        return Err(table.cell(row, &column.name, message));
+    }
+    Ok(values)
+}

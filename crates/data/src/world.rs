@@ -1,0 +1,180 @@
+//! The federation with its records, and the digest a resumed run compares.
+
+use crate::error::DataError;
+use crate::roster::Roster;
+use crate::schema::Schema;
+use fedkin_core::{Dataset, Entry, Federation};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Clients whose records are hashed together. Part of the digest: changing it changes every fingerprint.
+const GROUP: usize = 256;
+
+/// Who takes part, with which records.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// The roster and the graph of servers.
+    pub federation: Federation,
+    /// The training records by client id.
+    pub train: Vec<Arc<Dataset>>,
+    /// The test records by client id; one `Arc` where a cluster's clients share a test set.
+    pub test: Vec<Option<Arc<Dataset>>>,
+    /// What the records were drawn from, where that is known.
+    pub truth: Option<Truth>,
+    /// What the columns mean.
+    pub schema: Schema,
+    /// A digest of the roster, the graph, the schema and all records.
+    pub fingerprint: [u8; 32],
+}
+
+/// What synthetic records were drawn from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Truth {
+    /// The model of each true cluster.
+    pub models: Vec<Vec<f64>>,
+    /// The true cluster of each client, by id.
+    pub cluster: Vec<u32>,
+}
+
+/// One client on the way into a world.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) name: String,
+    pub(crate) server: u32,
+    pub(crate) cluster: u32,
+    pub(crate) train: Arc<Dataset>,
+    pub(crate) test: Option<Arc<Dataset>>,
+}
+
+/// Gives ids and takes the digest. The records are moved, never copied.
+pub(crate) fn assemble(
+    clients: Vec<Client>,
+    roster: Roster,
+    truth: Option<Vec<Vec<f64>>>,
+    schema: Schema,
+) -> Result<World, DataError> {
+    let (mut entries, mut records) = (Vec::with_capacity(clients.len()), Vec::with_capacity(clients.len()));
+    for client in clients {
+        let samples = client.train.rows() as u32;
+        entries.push(Entry { name: client.name, server: client.server, cluster: client.cluster, samples });
+        records.push(Some((client.train, client.test)));
+    }
+    let (federation, order) = Federation::new(entries, roster.servers, roster.clusters, roster.topology)?;
+    let (train, test): (Vec<_>, Vec<_>) = order.iter().filter_map(|&at| records[at].take()).unzip();
+    let truth = truth.map(|models| Truth {
+        models,
+        cluster: federation.members().iter().map(|member| member.cluster).collect(),
+    });
+    let fingerprint = fingerprint(&federation, &train, &test, &schema);
+    Ok(World { federation, train, test, truth, schema, fingerprint })
+}
+
+fn fingerprint(
+    federation: &Federation,
+    train: &[Arc<Dataset>],
+    test: &[Option<Arc<Dataset>>],
+    schema: &Schema,
+) -> [u8; 32] {
+    let mut whole = Digest::new("fedkin world 1");
+    for names in [federation.server_names(), federation.cluster_names()] {
+        whole.number(names.len());
+        names.iter().for_each(|name| whole.text(name));
+    }
+    for (a, b) in federation.topology().edges() {
+        whole.number(a as usize);
+        whole.number(b as usize);
+    }
+    schema.digest(&mut whole);
+    // A test set that many clients share is hashed once and then named by its number.
+    let address = |set: &Arc<Dataset>| Arc::as_ptr(set) as usize;
+    let (mut numbers, mut distinct) = (HashMap::new(), Vec::new());
+    for set in test.iter().flatten() {
+        numbers.entry(address(set)).or_insert_with(|| {
+            distinct.push(set);
+            distinct.len()
+        });
+    }
+    let digests: Vec<[u8; 32]> = distinct
+        .par_chunks(GROUP)
+        .map(|group| {
+            let mut digest = Digest::new("fedkin test records");
+            group.iter().for_each(|records| digest.records(records));
+            digest.finish()
+        })
+        .collect();
+    digests.iter().for_each(|digest| whole.bytes(digest));
+    let groups: Vec<[u8; 32]> = federation
+        .members()
+        .par_chunks(GROUP)
+        .map(|members| {
+            let mut digest = Digest::new("fedkin clients");
+            for member in members {
+                let id = member.id as usize;
+                digest.text(federation.client_name(member.id));
+                digest.number(member.server as usize);
+                digest.number(member.cluster as usize);
+                digest.records(&train[id]);
+                let number = test[id].as_ref().and_then(|set| numbers.get(&address(set)));
+                digest.number(number.copied().unwrap_or(0));
+            }
+            digest.finish()
+        })
+        .collect();
+    whole.number(federation.members().len());
+    groups.iter().for_each(|digest| whole.bytes(digest));
+    whole.finish()
+}
+
+/// A hash of length-prefixed parts. Parts are gathered first: the hash is several times faster on long runs.
+#[derive(Debug)]
+pub(crate) struct Digest {
+    hash: blake3::Hasher,
+    buffer: Vec<u8>,
+}
+
+impl Digest {
+    const FULL: usize = 1 << 16;
+
+    pub(crate) fn new(purpose: &str) -> Self {
+        let mut digest = Self { hash: blake3::Hasher::new(), buffer: Vec::with_capacity(2 * Self::FULL) };
+        digest.text(purpose);
+        digest
+    }
+
+    pub(crate) fn number(&mut self, number: usize) {
+        self.bytes(&(number as u64).to_le_bytes());
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.number(text.len());
+        self.bytes(text.as_bytes());
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= Self::FULL {
+            self.hash.update(&self.buffer);
+            self.buffer.clear();
+        }
+    }
+
+    fn records(&mut self, records: &Dataset) {
+        self.number(records.rows());
+        self.number(records.columns());
+        self.floats(records.features());
+        self.floats(records.targets());
+    }
+
+    fn floats(&mut self, values: &[f64]) {
+        for part in values.chunks(Self::FULL / 8) {
+            self.buffer.extend(part.iter().flat_map(|value| value.to_le_bytes()));
+            self.bytes(&[]);
+        }
+    }
+
+    fn finish(mut self) -> [u8; 32] {
+        self.hash.update(&self.buffer);
+        *self.hash.finalize().as_bytes()
+    }
+}

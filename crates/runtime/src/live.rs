@@ -1,0 +1,107 @@
+//! A simulation whose method is known only at run time: erasure sits around the whole run.
+
+use crate::local::{Fault, Judge, Simulation, Summary};
+use fedkin_core::algorithm::registry::{self, Visitor};
+use fedkin_core::algorithm::{Algorithm, Context, Held, Run};
+use fedkin_core::codec::Damaged;
+use fedkin_core::params::Values;
+use fedkin_core::privacy::{Account, Ledger};
+use fedkin_core::round::Counts;
+use fedkin_core::{Dataset, Federation};
+use std::sync::Arc;
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// A round was run.
+    Round(Counts),
+    /// The method has delivered its models; there is nothing more to do.
+    Ended,
+}
+
+/// A run in one process.
+pub trait Live: Send {
+    /// Runs the next step.
+    fn step(&mut self) -> Result<Progress, Fault>;
+    /// How many steps were run.
+    fn steps(&self) -> u32;
+    /// Means over the clients of every column of the judge; a client without a value does not count.
+    fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary>;
+    /// Every client's row of the judge, by client id.
+    fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>>;
+    /// A client's own model, by client id.
+    fn own_models(&self, out: &mut dyn FnMut(u32, &[f64]));
+    /// The models the servers hold: server, cluster, name, parameters.
+    fn held(&self, out: &mut dyn FnMut(u32, u32, &'static str, &[f64]));
+    /// What was released.
+    fn ledger(&self) -> &Ledger;
+    /// What each client has spent, by client id.
+    fn accounts(&self) -> Vec<Account>;
+    /// All that must survive a restart between two steps.
+    fn save(&self) -> Vec<u8>;
+    /// Goes on from what `save` wrote.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), Damaged>;
+}
+
+impl<A: Algorithm> Live for Simulation<A> {
+    fn step(&mut self) -> Result<Progress, Fault> {
+        Simulation::step(self)
+    }
+    fn steps(&self) -> u32 {
+        Simulation::steps(self)
+    }
+    fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary> {
+        Simulation::evaluate(self, judge)
+    }
+    fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>> {
+        Simulation::rows(self, judge)
+    }
+    fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
+        Simulation::own_models(self, out);
+    }
+    fn held(&self, out: &mut dyn FnMut(u32, u32, &'static str, &[f64])) {
+        for server in self.servers() {
+            let id = server.id();
+            let each: &mut Held<'_> = &mut |cluster, name, model| out(id, cluster, name, model);
+            server.held(self.algorithm(), self.run(), each);
+        }
+    }
+    fn ledger(&self) -> &Ledger {
+        Simulation::ledger(self)
+    }
+    fn accounts(&self) -> Vec<Account> {
+        Simulation::accounts(self)
+    }
+    fn save(&self) -> Vec<u8> {
+        Simulation::save(self)
+    }
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), Damaged> {
+        Simulation::restore(self, bytes)
+    }
+}
+
+struct Start<'a> {
+    run: Run,
+    federation: &'a Federation,
+    data: &'a [Arc<Dataset>],
+}
+
+impl Visitor for Start<'_> {
+    type Output = Result<Box<dyn Live>, Fault>;
+    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
+        Ok(Box::new(Simulation::new(algorithm, self.run, self.federation, self.data)?))
+    }
+}
+
+/// Starts the method of this name on a federation as the method sees it (see `Federation::arranged`),
+/// with one data set per client id.
+pub fn start(
+    name: &str,
+    values: &Values,
+    context: &Context,
+    run: Run,
+    federation: &Federation,
+    data: &[Arc<Dataset>],
+) -> Result<Box<dyn Live>, Fault> {
+    registry::visit(name, values, context, Start { run, federation, data }).map_err(Fault::Config)?
+}

@@ -1,0 +1,348 @@
+//! One process, all cores: servers, then chunks of clients in id order. Nothing is encoded; buffers are
+//! reused; the bits do not depend on the number of threads.
+
+use crate::live::Progress;
+use fedkin_core::algorithm::{Algorithm, Phase, Run};
+use fedkin_core::codec::{Bytes, Codec, Damaged, Reader};
+use fedkin_core::privacy::{Account, Ledger, Line, Tally};
+use fedkin_core::round::{CHUNK, Chunk, Client, Counts, Scratch, Secret, Server, Verdict};
+use fedkin_core::{Dataset, Federation, Member};
+use rayon::prelude::*;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Numbers touched in a step below which threads cost more than they bring.
+const WORTH_THREADS: usize = 100_000;
+
+/// Why a run cannot start or go on.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// The method's parameters do not fit together.
+    #[error("{0}")]
+    Config(String),
+    /// A client's problem has no unique solution.
+    #[error("client {client:?}: {reason}; a `model.regularisation` above 0 gives one")]
+    Unsolved {
+        /// Which client.
+        client: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Every upload of a round was turned away.
+    #[error("diverged: all {uploads} uploads of round {round} were rejected ({reason}); {advice}")]
+    Diverged {
+        /// The round.
+        round: u32,
+        /// How many uploads.
+        uploads: u32,
+        /// Why they were rejected.
+        reason: &'static str,
+        /// What to try.
+        advice: &'static str,
+    },
+}
+
+/// Scores the named models of a client.
+pub trait Judge: Sync {
+    /// Number of columns.
+    fn columns(&self) -> usize;
+    /// Scores one model of a client; columns that do not apply are left as they are (NaN).
+    /// `active`: the client took part in the last round.
+    fn score(&self, member: &Member, active: bool, name: &'static str, model: &[f64], row: &mut [f64]);
+}
+
+/// The mean of a column over the clients that have a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Summary {
+    /// Sum over clients, in id order.
+    pub sum: f64,
+    /// How many clients.
+    pub count: u64,
+}
+
+impl Summary {
+    /// The mean, NaN where no client has a value.
+    pub fn mean(&self) -> f64 {
+        self.sum / self.count as f64
+    }
+}
+
+/// A run of one method.
+pub struct Simulation<A: Algorithm> {
+    algorithm: A,
+    run: Run,
+    servers: Vec<Server<A>>,
+    /// By server, in the order of the server's members.
+    clients: Vec<Vec<Client<A>>>,
+    ledger: Ledger,
+    step: u32,
+    ended: bool,
+    scratch: Scratch<A>,
+}
+
+impl<A: Algorithm> Simulation<A> {
+    /// Opens the servers and lets every client join; `data` is by client id.
+    pub fn new(
+        algorithm: A,
+        run: Run,
+        federation: &Federation,
+        data: &[Arc<Dataset>],
+    ) -> Result<Self, Fault> {
+        let ids: Vec<u32> = (0..federation.servers() as u32).collect();
+        let join = |server: &Server<A>, member: &Member| {
+            algorithm
+                .join(&data[member.id as usize], server.view(&run), member)
+                .map(|local| Client::new(local, &run))
+                .map_err(|unsolved| Fault::Unsolved {
+                    client: federation.client_name(member.id).to_string(),
+                    reason: unsolved.0.to_string(),
+                })
+        };
+        let opened: Vec<(Server<A>, Vec<Client<A>>)> = ids
+            .par_iter()
+            .map(|&id| {
+                let server = Server::open(&algorithm, &run, federation, id);
+                let clients: Result<Vec<_>, Fault> =
+                    server.members().par_iter().with_min_len(CHUNK).map(|member| join(&server, member)).collect();
+                Ok((server, clients?))
+            })
+            .collect::<Result<_, Fault>>()?;
+        let (servers, clients) = opened.into_iter().unzip();
+        let ledger = Ledger::default();
+        Ok(Self { algorithm, run, servers, clients, ledger, step: 0, ended: false, scratch: Scratch::default() })
+    }
+
+    /// Runs the next step on all servers.
+    pub fn step(&mut self) -> Result<Progress, Fault> {
+        if self.ended {
+            return Ok(Progress::Ended);
+        }
+        let step = self.step + 1;
+        let (algorithm, run) = (&self.algorithm, &self.run);
+        let parallel = self.worth_threads();
+        let mut delivered = true;
+        for server in &mut self.servers {
+            delivered &= server.begin(algorithm, run, step) == Phase::Deliver;
+        }
+        if delivered {
+            self.ended = true;
+            return Ok(Progress::Ended);
+        }
+        self.step = step;
+        let secret = Secret::Simulated(run.seed);
+        let work = self.servers.iter_mut().zip(&mut self.clients).flat_map(|(server, clients)| {
+            server.chunks(algorithm, run).zip(clients.chunks_mut(CHUNK))
+        });
+        let ask = |scratch: &mut Scratch<A>, (mut chunk, clients): (Chunk<'_, A>, &mut [Client<A>])| {
+            chunk.run(clients, secret, scratch);
+        };
+        if parallel {
+            let work: Vec<_> = work.collect();
+            work.into_par_iter().for_each_init(Scratch::default, ask);
+        } else {
+            let scratch = &mut self.scratch;
+            work.for_each(|item| ask(scratch, item));
+        }
+        let mut counts = Counts::default();
+        let mut shares = Vec::with_capacity(self.servers.len());
+        let mut tally = Tally::default();
+        for server in &mut self.servers {
+            let (share, count) = server.close(algorithm, run, &mut tally);
+            counts.add(count);
+            shares.push(share);
+            self.ledger.record(step, server.id(), &mut tally);
+        }
+        let mix = |server: &mut Server<A>| {
+            let mut near: Vec<(u32, &A::Share)> = Vec::with_capacity(server.neighbours().len() + 1);
+            near.extend(server.neighbours().iter().map(|&p| (p, &shares[p as usize])));
+            let own = near.partition_point(|(p, _)| *p < server.id());
+            near.insert(own, (server.id(), &shares[server.id() as usize]));
+            server.mix(algorithm, run, &near);
+        };
+        if parallel {
+            self.servers.par_iter_mut().for_each(mix);
+            let chunks: Vec<_> = self.servers.iter_mut().flat_map(|server| server.chunks(algorithm, run)).collect();
+            chunks.into_par_iter().for_each(|mut chunk| chunk.settle());
+        } else {
+            self.servers.iter_mut().for_each(mix);
+            for server in &mut self.servers {
+                server.chunks(algorithm, run).for_each(|mut chunk| chunk.settle());
+            }
+        }
+        if counts.values == 0 && counts.rejected > 0 {
+            return Err(self.diverged(counts));
+        }
+        Ok(Progress::Round(counts))
+    }
+
+    fn diverged(&self, counts: Counts) -> Fault {
+        let reason = self.servers.iter().flat_map(Server::verdicts).find_map(|verdict| match verdict {
+            Verdict::Rejected(reason) => Some(*reason),
+            _ => None,
+        });
+        Fault::Diverged {
+            round: self.step,
+            uploads: counts.rejected,
+            reason: reason.unwrap_or("unknown"),
+            advice: self.algorithm.advice(),
+        }
+    }
+
+    fn worth_threads(&self) -> bool {
+        let clients: usize = match self.run.clients_per_server {
+            Some(count) => self.servers.len() * count as usize,
+            None => self.clients.iter().map(Vec::len).sum(),
+        };
+        clients * self.run.dimension > WORTH_THREADS && rayon::current_num_threads() > 1
+    }
+
+    /// How many steps were run.
+    pub fn steps(&self) -> u32 {
+        self.step
+    }
+
+    /// The method.
+    pub fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    /// What the run fixes.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// All servers by id.
+    pub fn servers(&self) -> &[Server<A>] {
+        &self.servers
+    }
+
+    /// What was released.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What each client has spent, by client id.
+    pub fn accounts(&self) -> Vec<Account> {
+        let mut accounts = vec![Account::default(); self.clients.iter().map(Vec::len).sum()];
+        for (server, clients) in self.servers.iter().zip(&self.clients) {
+            for (member, client) in server.members().iter().zip(clients) {
+                accounts[member.id as usize] = client.account().clone();
+            }
+        }
+        accounts
+    }
+
+    /// Calls `each` with every client's row of the judge, chunk by chunk; results in the order of chunks.
+    fn judged<T: Send>(
+        &self,
+        judge: &dyn Judge,
+        start: impl Fn() -> T + Sync,
+        each: impl Fn(&mut T, &Member, &[f64]) + Sync,
+    ) -> Vec<T> {
+        let score = |scratch: &mut (Scratch<A>, Vec<f64>), (s, first): (usize, usize)| {
+            let (server, clients) = (&self.servers[s], &self.clients[s]);
+            let mut result = start();
+            let (scratch, row) = scratch;
+            for position in first..clients.len().min(first + CHUNK) {
+                let member = &server.members()[position];
+                let active = server.verdicts()[position] == Verdict::Value;
+                row.clear();
+                row.resize(judge.columns(), f64::NAN);
+                server.personal(&self.algorithm, &self.run, position, &clients[position], scratch, &mut |name, model| {
+                    judge.score(member, active, name, model, row);
+                });
+                each(&mut result, member, row);
+            }
+            result
+        };
+        let chunks = self.clients.iter().enumerate().flat_map(|(s, clients)| {
+            (0..clients.len()).step_by(CHUNK).map(move |first| (s, first))
+        });
+        if self.worth_threads() {
+            let chunks: Vec<_> = chunks.collect();
+            chunks.into_par_iter().map_init(|| (Scratch::default(), Vec::new()), score).collect()
+        } else {
+            let mut scratch = (Scratch::default(), Vec::new());
+            chunks.map(|chunk| score(&mut scratch, chunk)).collect()
+        }
+    }
+
+    /// Means over the clients of every column of the judge.
+    pub fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary> {
+        let empty = || vec![Summary::default(); judge.columns()];
+        let parts = self.judged(judge, empty, |part, _, row| {
+            for (summary, value) in part.iter_mut().zip(row) {
+                if !value.is_nan() {
+                    summary.sum += value;
+                    summary.count += 1;
+                }
+            }
+        });
+        parts.into_iter().fold(empty(), |mut all, part| {
+            for (all, part) in all.iter_mut().zip(part) {
+                all.sum += part.sum;
+                all.count += part.count;
+            }
+            all
+        })
+    }
+
+    /// Every client's row of the judge, by client id.
+    pub fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>> {
+        let parts = self.judged(judge, Vec::new, |part: &mut Vec<(u32, Vec<f64>)>, member, row| {
+            part.push((member.id, row.to_vec()));
+        });
+        let mut rows = vec![Vec::new(); self.clients.iter().map(Vec::len).sum()];
+        for (id, row) in parts.into_iter().flatten() {
+            rows[id as usize] = row;
+        }
+        rows
+    }
+
+    /// Every client's own model (the first of its named models), by client id.
+    pub fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
+        let mut places = vec![(0u32, 0u32); self.clients.iter().map(Vec::len).sum()];
+        for (s, server) in self.servers.iter().enumerate() {
+            for (position, member) in server.members().iter().enumerate() {
+                places[member.id as usize] = (s as u32, position as u32);
+            }
+        }
+        let mut scratch = Scratch::default();
+        for (id, (s, position)) in places.into_iter().enumerate() {
+            let (server, client) = (&self.servers[s as usize], &self.clients[s as usize][position as usize]);
+            server.personal(&self.algorithm, &self.run, position as usize, client, &mut scratch, &mut |name, model| {
+                if name == A::PERSONAL[0] {
+                    out(id as u32, model);
+                }
+            });
+        }
+    }
+
+    /// All that must survive a restart between two steps.
+    pub fn save(&self) -> Vec<u8> {
+        let mut bytes = Bytes::default();
+        self.step.put(&mut bytes);
+        self.ended.put(&mut bytes);
+        for (server, clients) in self.servers.iter().zip(&self.clients) {
+            server.save(&mut bytes);
+            clients.iter().for_each(|client| client.save(&mut bytes));
+        }
+        self.ledger.lines.clone().into_boxed_slice().put(&mut bytes);
+        bytes.0
+    }
+
+    /// Goes on from what `save` wrote.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), Damaged> {
+        let mut reader = Reader::new(bytes);
+        self.step = u32::get(&mut reader)?;
+        self.ended = bool::get(&mut reader)?;
+        for (server, clients) in self.servers.iter_mut().zip(&mut self.clients) {
+            server.restore(&mut reader)?;
+            for client in clients {
+                client.restore(&mut reader)?;
+            }
+        }
+        self.ledger.lines = Box::<[Line]>::get(&mut reader)?.into_vec();
+        if reader.left() == 0 { Ok(()) } else { Err(Damaged) }
+    }
+}
