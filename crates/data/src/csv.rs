@@ -3,9 +3,12 @@
 use crate::error::{At, DataError, Place};
 use crate::table::{Builder, Table, check_header};
 use flate2::read::MultiGzDecoder;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 /// Opens a file and unpacks it on the way if it is gzip.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
@@ -25,6 +28,8 @@ pub fn read(path: &Path, words: &dyn Fn(&str) -> bool) -> Result<Table, DataErro
 }
 
 fn read_from(path: &Path, input: impl Read, words: &dyn Fn(&str) -> bool) -> Result<Table, DataError> {
+    let starts = Starts::default();
+    let input = LineCounter { input, offset: 0, line: 1, at_start: true, starts: Rc::clone(&starts) };
     let mut reader = ::csv::ReaderBuilder::new().flexible(true).from_reader(input);
     let header = reader.byte_headers().map_err(|error| broken(path, &error))?;
     let mut names = Vec::with_capacity(header.len());
@@ -40,7 +45,7 @@ fn read_from(path: &Path, input: impl Read, words: &dyn Fn(&str) -> bool) -> Res
     let mut builders: Vec<Builder> = names.iter().map(|name| Builder::new(name, words(name))).collect();
     let (mut record, mut lines) = (::csv::ByteRecord::new(), Vec::new());
     while reader.read_byte_record(&mut record).map_err(|error| broken(path, &error))? {
-        let line = record.position().map_or(0, ::csv::Position::line);
+        let line = line_at(&starts, record.position().map_or(0, ::csv::Position::byte));
         let place = || Place { file: path.to_path_buf(), at: At::Line(line) };
         if record.len() != names.len() {
             let message = format!(
@@ -65,6 +70,51 @@ fn read_from(path: &Path, input: impl Read, words: &dyn Fn(&str) -> bool) -> Res
     }
     let columns = builders.into_iter().map(Builder::finish).collect();
     Ok(Table::new(path, lines.len(), columns, Some(lines)))
+}
+
+/// Byte offset and number of lines that are not empty and may still be asked for.
+type Starts = Rc<RefCell<VecDeque<(u64, u64)>>>;
+
+/// Counts lines on the way to the parser, whose own count is off after empty lines and with CRLF.
+struct LineCounter<R> {
+    input: R,
+    offset: u64,
+    line: u64,
+    at_start: bool,
+    starts: Starts,
+}
+
+impl<R: Read> Read for LineCounter<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        let mut starts = self.starts.borrow_mut();
+        for &byte in &buffer[..count] {
+            match byte {
+                b'\n' => {
+                    self.line += 1;
+                    self.at_start = true;
+                }
+                b'\r' => {}
+                _ if self.at_start => {
+                    starts.push_back((self.offset, self.line));
+                    self.at_start = false;
+                }
+                _ => {}
+            }
+            self.offset += 1;
+        }
+        Ok(count)
+    }
+}
+
+/// The line of the record that starts at a byte or after the empty lines that follow it.
+/// Records come in order, so earlier lines are forgotten.
+fn line_at(starts: &Starts, byte: u64) -> u64 {
+    let mut starts = starts.borrow_mut();
+    while starts.front().is_some_and(|(offset, _)| *offset < byte) {
+        starts.pop_front();
+    }
+    starts.front().map_or(0, |(_, line)| *line)
 }
 
 fn broken(path: &Path, error: &::csv::Error) -> DataError {

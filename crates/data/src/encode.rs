@@ -25,7 +25,7 @@ impl<'a> Encoder<'a> {
         for feature in &schema.features {
             let column = column(table, "features", &feature.name)?;
             if feature.categories.is_empty() {
-                if column.is_text() && column.strays.count == table.rows {
+                if column.is_text() {
                     return Err(undeclared(table, column));
                 }
                 parts.push(Part::Number(table.numbers(column)?));

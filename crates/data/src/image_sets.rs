@@ -210,3 +210,20 @@ fn half(file: &Path, images: Array, labels: &Array, classes: usize) -> Result<Ha
     }
     Ok(([rows, columns], Part { pixels, by_class }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_comes_from_the_config_or_the_environment() {
+        let base = Path::new("configs");
+        let folder = |path, data: Option<&str>| MNIST.folder(path, base, data.map(OsString::from));
+        assert_eq!(folder(Some("here"), Some("/data")).unwrap(), base.join("here"));
+        assert_eq!(folder(None, Some("/data")).unwrap(), Path::new("/data/mnist"));
+        for data in [None, Some("")] {
+            let message = folder(None, data).unwrap_err().to_string();
+            assert!(message.contains("Set `path` in [data]") && message.contains("FEDKIN_DATA"), "{message}");
+        }
+    }
+}

@@ -236,7 +236,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
     let servers = topology::drawn_servers(request.topology, per_server.servers())?;
     let topology = topology::build(request.topology, &servers, true, seed, request.require_connected)?;
     let server_of = per_server.servers_of_clients(servers.len())?;
-    let cluster_of = draw_clusters(server_of.len(), tasks.len(), seed)?;
+    let cluster_of = draw_clusters("tasks", server_of.len(), tasks.len(), seed)?;
     let images = set.images(values.text("path"), request.base)?;
     for side in tasks.iter().flatten() {
         let there: usize = side.iter().map(|&class| images.train.by_class[class].len()).sum();

@@ -28,12 +28,17 @@ pub(crate) fn cluster_names(count: usize) -> Vec<String> {
 ///
 /// Drawn again until that holds. Where that would take too long (hardly more clients than clusters), one
 /// random client is first set aside for each cluster.
-pub(crate) fn draw_clusters(clients: usize, clusters: usize, seed: u64) -> Result<Vec<u32>, DataError> {
+pub(crate) fn draw_clusters(
+    key: &str,
+    clients: usize,
+    clusters: usize,
+    seed: u64,
+) -> Result<Vec<u32>, DataError> {
     const TRIES: usize = 1000;
     if clusters == 0 || clusters > clients {
         let message =
             format!("{clients} clients cannot fill {clusters} clusters: every cluster needs a client");
-        return Err(DataError::config("clusters", message));
+        return Err(DataError::config(key, message));
     }
     let mut rng = PublicRng::named(seed, "world/clusters", 0, 0);
     let mut drawn = vec![0; clients];

@@ -90,7 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Declared, DataError> {
     let mut names: Vec<&str> = declared.features.iter().map(|feature| feature.name.as_str()).collect();
     names.sort_unstable();
     if let Some([twice, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(DataError::file(path, format!("feature {:?} is declared twice: drop one", twice)));
+        return Err(DataError::file(path, format!("feature {twice:?} is declared twice: drop one")));
     }
     if declared.features.is_empty() {
         return Err(DataError::file(path, "no feature is declared: add at least one"));

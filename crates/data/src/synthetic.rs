@@ -135,6 +135,27 @@ impl Plan {
         })
     }
 
+    /// Refuses what no machine holds, before the allocator does it less politely.
+    fn fits(&self, clients: usize) -> Result<(), DataError> {
+        const MOST_BYTES: f64 = (1u64 << 40) as f64;
+        const MOST_CLIENT: f64 = (1u64 << 32) as f64;
+        let (least, most) = (f64::from(self.samples.0), f64::from(self.samples.1));
+        let bytes = |samples: f64| {
+            let tested = if let TestSamples::Count(count) = self.test { count as f64 } else { samples };
+            (samples + tested) * (self.dimension as f64 + 1.0) * 8.0
+        };
+        let total = clients as f64 * bytes(f64::midpoint(least, most));
+        if total <= MOST_BYTES && bytes(most) <= MOST_CLIENT {
+            return Ok(());
+        }
+        let message = format!(
+            "{clients} clients with up to {most} records of {} features take about {:.0} GB: lower one of the numbers",
+            self.dimension,
+            total / 1e9
+        );
+        Err(DataError::config("samples", message))
+    }
+
     /// The model of every cluster: w0 (1 + gamma).
     fn models(&self, values: &Values) -> Vec<Vec<f64>> {
         let mut rng = PublicRng::named(self.seed, "world/models", 0, 0);
@@ -188,7 +209,9 @@ fn direction(dimension: usize, rng: &mut PublicRng) -> Vec<f64> {
         let length = numeric::norm2(&vector).sqrt();
         // The zero vector has no direction; it has probability zero, but not in floating point.
         if length > 0.0 {
-            vector.iter_mut().for_each(|x| *x /= length);
+            for x in &mut vector {
+                *x /= length;
+            }
             return vector;
         }
     }
@@ -226,7 +249,8 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
         topology::build(request.topology, &servers, true, request.seed, request.require_connected)?;
     let server_of = per_server.servers_of_clients(servers.len())?;
     let models = plan.models(values);
-    let cluster_of = draw_clusters(server_of.len(), models.len(), request.seed)?;
+    plan.fits(server_of.len())?;
+    let cluster_of = draw_clusters("clusters", server_of.len(), models.len(), request.seed)?;
     let names = numbered("client", server_of.len(), 6);
     let clients = names
         .into_par_iter()

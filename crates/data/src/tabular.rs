@@ -7,7 +7,7 @@ use crate::options::resolve;
 use crate::roster::Roster;
 use crate::schema::{self, Declared, Feature, Schema};
 use crate::standardise::Standardise;
-use crate::table::{Column, Table};
+use crate::table::{Cells, Column, Table};
 use crate::topology;
 use crate::world::{Client, World, assemble};
 use crate::{Request, Task};
@@ -101,19 +101,27 @@ impl<'a> Roles<'a> {
             split: values.text("split"),
             target: values.text("target").unwrap_or("y"),
         };
-        // One column may say both server and cluster; the target and the client stand alone.
+        // A client may be its own server or cluster; the target and the split stand alone.
         let others = [("server", roles.server), ("cluster", roles.cluster), ("split", roles.split)];
-        for (key, column) in [("target", Some(roles.target))].into_iter().chain(others) {
-            let clash = column == Some(roles.client) || (key != "target" && column == Some(roles.target));
-            if clash {
-                let message = format!(
-                    "column {:?} has another role already: name another column",
-                    column.unwrap_or("")
-                );
+        for (key, column) in [("client", Some(roles.client))].into_iter().chain(others) {
+            if column == Some(roles.target) || (key != "split" && column.is_some() && column == roles.split) {
+                let message =
+                    format!("column {:?} has another role already: name another", column.unwrap_or(""));
                 return Err(DataError::config(key, message));
             }
         }
         Ok(roles)
+    }
+
+    fn named(&self) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
+        let all = [
+            ("client", Some(self.client)),
+            ("server", self.server),
+            ("cluster", self.cluster),
+            ("split", self.split),
+            ("target", Some(self.target)),
+        ];
+        all.into_iter().filter_map(|(key, name)| name.map(|name| (key, name)))
     }
 
     fn words(&self) -> [Option<&'a str>; 4] {
@@ -138,6 +146,10 @@ pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, Data
         roles.words().contains(&Some(name)) || declared.iter().flat_map(|d| &d.features).any(categorical)
     };
     let table = read(&path, &is_words)?;
+    // A misspelt role would turn the column it means into a feature: say so before anything else.
+    for (key, name) in roles.named() {
+        column(&table, key, name)?;
+    }
     let schema = features(&table, values, &roles, declared)?;
     let targets = targets(&table, column(&table, "target", roles.target)?, request.task)?;
     let members = Members::read(&table, &roles)?;
@@ -253,7 +265,11 @@ fn features(
 /// The message for a column of text that no schema declares: shows what to write.
 pub(crate) fn undeclared(table: &Table, column: &Column) -> DataError {
     let row = column.strays.first.as_ref().map_or(0, |(row, _)| *row);
-    let mut samples: Vec<String> = column.strays.samples.iter().map(|sample| format!("{sample:?}")).collect();
+    let words = match &column.cells {
+        Cells::Words { words, .. } => words.iter().take(12),
+        _ => column.strays.samples.iter().take(12),
+    };
+    let mut samples: Vec<String> = words.map(|sample| format!("{sample:?}")).collect();
     samples.sort_unstable();
     let message = format!(
         "the column holds text ({}), which needs declared categories: add `schema = \"schema.toml\"` to [data] with a \

@@ -192,11 +192,8 @@ pub(crate) fn build(
 /// The first names and how many more.
 fn listing<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(6);
-    let mut text = names.take(6).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        text.push_str(&format!(", and {more} more"));
-    }
-    text
+    let text = names.take(6).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{text}, and {more} more") } else { text }
 }
 
 /// The edges file as a table of words with two complete columns.

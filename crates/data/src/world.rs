@@ -79,7 +79,9 @@ fn fingerprint(
     let mut whole = Digest::new("fedkin world 1");
     for names in [federation.server_names(), federation.cluster_names()] {
         whole.number(names.len());
-        names.iter().for_each(|name| whole.text(name));
+        for name in names {
+            whole.text(name);
+        }
     }
     for (a, b) in federation.topology().edges() {
         whole.number(a as usize);
@@ -99,11 +101,15 @@ fn fingerprint(
         .par_chunks(GROUP)
         .map(|group| {
             let mut digest = Digest::new("fedkin test records");
-            group.iter().for_each(|records| digest.records(records));
+            for records in group {
+                digest.records(records);
+            }
             digest.finish()
         })
         .collect();
-    digests.iter().for_each(|digest| whole.bytes(digest));
+    for digest in &digests {
+        whole.bytes(digest);
+    }
     let groups: Vec<[u8; 32]> = federation
         .members()
         .par_chunks(GROUP)
@@ -122,7 +128,9 @@ fn fingerprint(
         })
         .collect();
     whole.number(federation.members().len());
-    groups.iter().for_each(|digest| whole.bytes(digest));
+    for digest in &groups {
+        whole.bytes(digest);
+    }
     whole.finish()
 }
 

@@ -1,0 +1,158 @@
+//! What users see: worlds from configs, and the message for everything that can be wrong with a file.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::return_self_not_must_use
+)]
+
+mod damage;
+mod formats;
+mod graphs;
+mod images;
+mod inspecting;
+mod synthetic;
+mod tables;
+
+use fedkin_core::params::{Value, Values};
+use fedkin_data::{GRAPH_PARAMS, Request, Task, TopologySpec, World, load, source, topology_spec};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A folder with files, and what a config in it would say.
+pub struct Bench {
+    pub folder: TempDir,
+    pub source: &'static str,
+    pub data: BTreeMap<String, Value>,
+    pub topology: BTreeMap<String, Value>,
+    pub task: Task,
+    pub seed: u64,
+    pub connected: bool,
+}
+
+impl Bench {
+    pub fn new(source: &'static str) -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+            source,
+            data: BTreeMap::new(),
+            topology: BTreeMap::new(),
+            task: Task::Regression,
+            seed: 7,
+            connected: true,
+        }
+    }
+
+    pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        fs::write(self.folder.path().join(name), content).unwrap();
+        self
+    }
+
+    pub fn set(mut self, key: &str, value: impl Into<Setting>) -> Self {
+        self.data.insert(key.into(), value.into().0);
+        self
+    }
+
+    pub fn graph(mut self, entries: &[(&str, Value)]) -> Self {
+        let table = entries.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
+        self.topology.insert("graph".into(), Value::Table(table));
+        self
+    }
+
+    pub fn servers(self, count: i64) -> Self {
+        self.graph(&[("servers", Value::Integer(count))])
+    }
+
+    pub fn classify(mut self) -> Self {
+        self.task = Task::Classification;
+        self
+    }
+
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    pub fn topology(&self) -> Result<TopologySpec, String> {
+        let checked =
+            Values::check(GRAPH_PARAMS, &self.topology).map_err(|problems| problems[0].to_string())?;
+        topology_spec(&checked, self.folder.path()).map_err(|error| error.to_string())
+    }
+
+    pub fn load(&self) -> Result<World, String> {
+        let params = source(self.source).map_err(|error| error.to_string())?.params;
+        let values = Values::check(params, &self.data).map_err(|problems| problems[0].to_string())?;
+        let request = Request {
+            source: self.source,
+            values: &values,
+            base: self.folder.path(),
+            topology: &self.topology()?,
+            task: self.task,
+            seed: self.seed,
+            require_connected: self.connected,
+        };
+        // The folder has a random name; what is left of the message is the same every time.
+        load(&request)
+            .map_err(|error| error.to_string().replace(&format!("{}/", self.folder.path().display()), ""))
+    }
+
+    pub fn world(&self) -> World {
+        self.load().unwrap()
+    }
+
+    #[track_caller]
+    pub fn refused(&self, parts: &[&str]) {
+        let message = self.load().map(|_| ()).expect_err("this should have been refused");
+        for part in parts {
+            assert!(message.contains(part), "expected {part:?} in: {message}");
+        }
+    }
+}
+
+/// A value of a config.
+pub struct Setting(pub Value);
+
+impl From<&str> for Setting {
+    fn from(text: &str) -> Self {
+        Self(Value::Text(text.into()))
+    }
+}
+
+impl From<i64> for Setting {
+    fn from(number: i64) -> Self {
+        Self(Value::Integer(number))
+    }
+}
+
+impl From<f64> for Setting {
+    fn from(number: f64) -> Self {
+        Self(Value::Number(number))
+    }
+}
+
+impl From<bool> for Setting {
+    fn from(flag: bool) -> Self {
+        Self(Value::Flag(flag))
+    }
+}
+
+impl<T: Into<Setting>> From<Vec<T>> for Setting {
+    fn from(list: Vec<T>) -> Self {
+        Self(Value::List(list.into_iter().map(|item| item.into().0).collect()))
+    }
+}
+
+/// The folder of a public data set, or a line that says what was skipped.
+pub fn real_data(set: &str) -> Option<PathBuf> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = std::env::var_os("FEDKIN_DATA").map_or(shared, PathBuf::from).join(set);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("skipped: {set} is not in {}; set FEDKIN_DATA to test with it", folder.display());
+    None
+}

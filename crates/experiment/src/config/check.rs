@@ -1,0 +1,274 @@
+//! From the tree to a [`Config`]: every section against its table, then what spans sections.
+
+use super::diagnostic::{Diagnostic, Origin};
+use super::sections;
+use super::tree::{Body, Branch, Node, values};
+use super::variants::Variants;
+use super::{Config, Row, Source, Tables, VERSION};
+use fedkin_core::params::{Param, Value, Values, suggest};
+
+/// Collects what is wrong while a tree is read.
+pub(super) struct Checker<'a> {
+    source: &'a Source,
+    tables: &'a Tables<'a>,
+    pub(super) root: &'a Branch,
+    /// Which variant is being read, for the messages.
+    context: String,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn new(source: &'a Source, tables: &'a Tables<'a>, root: &'a Branch, context: String) -> Self {
+        Self { source, tables, root, context, diagnostics: Vec::new() }
+    }
+
+    /// Reads all sections, and what the variants set, with its origins.
+    pub(super) fn config(mut self) -> Result<(Config, Variants), Vec<Diagnostic>> {
+        if !self.version() {
+            return Err(self.diagnostics);
+        }
+        self.unknown_sections();
+        let run = self.section("run", sections::RUN);
+        let (data_source, data) = self.selected("data", "source", "data source", self.tables.sources);
+        let topology = self.section("topology", self.tables.topology);
+        let model = self.section("model", sections::MODEL);
+        let (algorithm, algorithm_values) =
+            self.selected("algorithm", "name", "algorithm", self.tables.algorithms);
+        let participation = self.section("participation", sections::PARTICIPATION);
+        let privacy = self.section("privacy", sections::PRIVACY);
+        let evaluate = self.section("evaluate", sections::EVALUATE);
+        let mut variants = Variants::default();
+        let curves = self.curves(&mut variants);
+        let sweep = self.sweep(&mut variants);
+        let paper = self.paper();
+        let config = Config {
+            run,
+            data_source,
+            data,
+            topology,
+            model,
+            algorithm,
+            algorithm_values,
+            participation,
+            privacy,
+            evaluate,
+            curves,
+            sweep,
+            paper,
+        };
+        if self.diagnostics.is_empty() {
+            self.across(&config);
+        }
+        if self.diagnostics.is_empty() { Ok((config, variants)) } else { Err(self.diagnostics) }
+    }
+
+    fn version(&mut self) -> bool {
+        match self.root.get("version").map(Node::value) {
+            Some(Value::Integer(VERSION)) => return true,
+            Some(other) => self.report(
+                &["version"],
+                format!("version {other} is not known: this Fedkin reads version {VERSION}"),
+            ),
+            None => self.report(
+                &["version"],
+                format!("the version of the format is missing: write `version = {VERSION}` at the top"),
+            ),
+        }
+        false
+    }
+
+    fn unknown_sections(&mut self) {
+        let root = self.root;
+        let known = || std::iter::once("version").chain(sections::NAMES.iter().copied());
+        for (name, node) in root.iter().filter(|(name, _)| known().all(|known| known != name.as_str())) {
+            let what = if node.table().is_some() { "section" } else { "key" };
+            let hint = match self.home_of(name, "") {
+                Some(section) => format!("; did you mean `{section}.{name}`?"),
+                None => suggest(name, known()),
+            };
+            self.report_key(&[name], format!("unknown {what}{hint}"));
+        }
+    }
+
+    /// The one other section that knows this key.
+    fn home_of(&self, key: &str, except: &str) -> Option<&'a str> {
+        let tables = self.tables;
+        let chosen = |section: &str, selector: &str, rows: &'a [Row<'a>]| {
+            let name = self.root.get(section)?.table()?.get(selector)?.text()?;
+            rows.iter().find(|row| row.0 == name).map(|row| row.2)
+        };
+        let rows = [
+            ("data", chosen("data", "source", tables.sources).unwrap_or_default()),
+            ("topology", tables.topology),
+            ("algorithm", chosen("algorithm", "name", tables.algorithms).unwrap_or_default()),
+        ];
+        let fixed = sections::FIXED.iter().map(|row| (row.0, row.2));
+        let mut homes = fixed
+            .chain(rows)
+            .filter(|(section, params)| *section != except && params.iter().any(|param| param.name == key))
+            .map(|(section, _)| section);
+        homes.next().filter(|_| homes.next().is_none())
+    }
+
+    /// The table of a section; empty where it is absent, so that only its required keys are missed.
+    pub(super) fn branch(&mut self, name: &str) -> Option<Branch> {
+        match self.root.get(name) {
+            None => Some(Branch::new()),
+            Some(Node { body: Body::Table(branch), .. }) => Some(branch.clone()),
+            Some(node) => {
+                let message = match &node.body {
+                    Body::List(_) => format!("expected one section, written as [{name}]"),
+                    _ => format!("expected a section [{name}], found {}", node.value()),
+                };
+                self.report(&[name], message);
+                None
+            }
+        }
+    }
+
+    fn section(&mut self, name: &str, params: &[Param]) -> Values {
+        match self.branch(name) {
+            Some(branch) => self.checked(&[name], params, &branch),
+            None => Values::default(),
+        }
+    }
+
+    /// Values that passed their table; what did not is reported under `path`.
+    pub(super) fn checked(&mut self, path: &[&str], params: &[Param], branch: &Branch) -> Values {
+        match Values::check(params, &values(branch)) {
+            Ok(values) => values,
+            Err(problems) => {
+                for problem in problems {
+                    let full: Vec<&str> =
+                        path.iter().copied().chain(problem.path.iter().map(String::as_str)).collect();
+                    let unknown = problem.message.starts_with("unknown key");
+                    match full.as_slice() {
+                        [section, key] if unknown => match self.home_of(key, section) {
+                            Some(home) => self.report_key(
+                                &full,
+                                format!("unknown key here; did you mean `{key}` of section [{home}]?"),
+                            ),
+                            None => self.report_key(&full, problem.message),
+                        },
+                        _ if unknown => self.report_key(&full, problem.message),
+                        _ => self.report(&full, problem.message),
+                    }
+                }
+                Values::default()
+            }
+        }
+    }
+
+    /// A section in which one key selects the table of the others.
+    fn selected(&mut self, section: &str, selector: &str, what: &str, rows: &[Row<'_>]) -> (String, Values) {
+        let nothing = (String::new(), Values::default());
+        let Some(mut branch) = self.branch(section) else { return nothing };
+        let Some(node) = branch.remove(selector) else {
+            let known: Vec<&str> = rows.iter().map(|row| row.0).collect();
+            self.report(
+                &[section, selector],
+                format!("this key is required: the {what} ({})", known.join(", ")),
+            );
+            return nothing;
+        };
+        let Some(name) = node.text() else {
+            self.report(&[section, selector], format!("expected the {what} as text, found {}", node.value()));
+            return nothing;
+        };
+        let Some(row) = rows.iter().find(|row| row.0 == name) else {
+            let hint = suggest(name, rows.iter().map(|row| row.0));
+            self.report(&[section, selector], format!("there is no {what} {name:?}{hint}"));
+            return nothing;
+        };
+        (name.to_string(), self.checked(&[section], row.2, &branch))
+    }
+
+    /// What no single key can tell.
+    fn across(&mut self, config: &Config) {
+        let name = config.run.text("name").unwrap_or_default();
+        if name.is_empty()
+            || name.starts_with('.')
+            || name.contains(|c: char| c.is_control() || "/\\:".contains(c))
+        {
+            self.report(
+                &["run", "name"],
+                format!("{name:?} cannot name a folder: use letters, digits, - and _"),
+            );
+        }
+        let ridge = config.model.text("kind") == Some("ridge");
+        if !ridge && config.model.get("huber").is_some() {
+            self.report(&["model", "huber"], "the Huber loss is for kind = \"ridge\" only".to_string());
+        }
+        if config.privacy.text("mechanism") != Some("none") {
+            let remedy = "or take a bound on trust with privacy.bound = \"assumed\"";
+            if config.privacy.text("bound") == Some("assumed") {
+                if config.privacy.get("gradient_bound").is_none() {
+                    let message =
+                        "this key is required when bound = \"assumed\": a number above 0".to_string();
+                    self.report(&["privacy", "gradient_bound"], message);
+                }
+            } else if config.model.get("feature_norm").is_none() {
+                let message = format!(
+                    "this key is required when privacy.bound = \"enforced\": without it gradients have no bound; {remedy}"
+                );
+                self.report(&["model", "feature_norm"], message);
+            } else if ridge && config.model.get("huber").is_none() {
+                let message = format!(
+                    "this key is required for ridge when privacy.bound = \"enforced\": the gradient of a squared loss has no bound; {remedy}"
+                );
+                self.report(&["model", "huber"], message);
+            }
+        }
+        let rounds = config.run.integer("rounds").unwrap_or_default();
+        if let Some(round) = config.sweep.as_ref().and_then(|sweep| sweep.at_round)
+            && round > rounds
+        {
+            self.report(
+                &["sweep", "at_round"],
+                format!("round {round} is never reached: run.rounds is {rounds}"),
+            );
+        }
+    }
+
+    /// Reports a problem at the value of a path, or at the nearest table above where it is missing.
+    pub(super) fn report(&mut self, path: &[&str], message: String) {
+        self.locate(path, false, message);
+    }
+
+    /// Reports a problem at the key itself.
+    fn report_key(&mut self, path: &[&str], message: String) {
+        self.locate(path, true, message);
+    }
+
+    fn locate(&mut self, path: &[&str], at_key: bool, message: String) {
+        let mut origin = None;
+        let mut branch = Some(self.root);
+        let mut items: Option<&[Node]> = None;
+        for (depth, part) in path.iter().enumerate() {
+            let node = match (branch, items) {
+                (Some(branch), _) => branch.get(*part),
+                (None, Some(items)) => {
+                    part.parse::<usize>().ok().and_then(|number| items.get(number.checked_sub(1)?))
+                }
+                (None, None) => None,
+            };
+            let Some(node) = node else { break };
+            let whole = depth + 1 == path.len();
+            // A table spans its whole text: its key is the better place to point at.
+            let key = at_key || !whole || matches!(node.body, Body::Table(_));
+            origin = Some(if key { &node.key } else { &node.at });
+            branch = node.table();
+            items = match &node.body {
+                Body::List(items) => Some(items),
+                _ => None,
+            };
+        }
+        let origin = origin.cloned();
+        self.push(origin.as_ref(), path.join("."), message);
+    }
+
+    pub(super) fn push(&mut self, origin: Option<&Origin>, key: String, message: String) {
+        let message = if self.context.is_empty() { message } else { format!("{}: {message}", self.context) };
+        self.diagnostics.push(Diagnostic::new(self.source, origin, key, message));
+    }
+}

@@ -1,0 +1,167 @@
+//! The config of an experiment: versioned TOML, checked once and in full.
+//!
+//! - [`load`] reads a file with its `--set` and reports everything that is wrong, each with its place.
+//! - [`load_variant`] reads the same file as one curve or one value of a sweep runs it.
+//! - [`Config::resolved`] writes it back with every default filled in.
+//! - [`reference()`] is the documentation of all keys, from the same tables that check them.
+
+mod check;
+mod diagnostic;
+mod overrides;
+mod reference;
+mod resolved;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod variants;
+
+pub use diagnostic::{ConfigError, Diagnostic, Place};
+pub use overrides::Override;
+pub use reference::reference;
+
+use fedkin_core::params::{Param, Value, Values};
+
+/// The version of the format this code reads and writes.
+pub const VERSION: i64 = 1;
+
+/// The text of a config and what to call it in messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// A path, or a word such as `demo`.
+    pub name: String,
+    /// The TOML.
+    pub text: String,
+}
+
+/// A named thing with parameters of its own: name, one-line summary, parameters.
+pub type Row<'a> = (&'a str, &'a str, &'a [Param]);
+
+/// The tables that other parts of the program own.
+#[derive(Debug, Clone, Copy)]
+pub struct Tables<'a> {
+    /// What `data.source` may name.
+    pub sources: &'a [Row<'a>],
+    /// What `algorithm.name` may name.
+    pub algorithms: &'a [Row<'a>],
+    /// The keys of `[topology]`.
+    pub topology: &'a [Param],
+}
+
+/// A config that passed: every key is known, in range, and there unless its absence means something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// `[run]`
+    pub run: Values,
+    /// `data.source`
+    pub data_source: String,
+    /// The other keys of `[data]`.
+    pub data: Values,
+    /// `[topology]`
+    pub topology: Values,
+    /// `[model]`
+    pub model: Values,
+    /// `algorithm.name`
+    pub algorithm: String,
+    /// The other keys of `[algorithm]`.
+    pub algorithm_values: Values,
+    /// `[participation]`
+    pub participation: Values,
+    /// `[privacy]`
+    pub privacy: Values,
+    /// `[evaluate]`
+    pub evaluate: Values,
+    /// `[[curve]]`, in the order of the file.
+    pub curves: Vec<Curve>,
+    /// `[sweep]`
+    pub sweep: Option<Sweep>,
+    /// `[paper]`
+    pub paper: Option<Paper>,
+}
+
+/// One line of a figure: the base with some keys set differently.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Its name.
+    pub label: String,
+    /// Its colour key, where it is not the algorithm's.
+    pub method: Option<String>,
+    /// What differs from the base.
+    pub set: Vec<Override>,
+}
+
+/// One key that takes several values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// The key with its section.
+    pub key: String,
+    /// Its values; never empty.
+    pub values: Vec<Value>,
+    /// The round to read; absent: the last.
+    pub at_round: Option<i64>,
+}
+
+/// The paper an experiment reproduces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paper {
+    /// Its title.
+    pub title: String,
+    /// Where to find it.
+    pub source: Option<String>,
+    /// What it claims here.
+    pub claims: Vec<Claim>,
+}
+
+/// One claim of a paper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// What the paper says.
+    pub text: String,
+    /// The condition that decides it.
+    pub check: Option<String>,
+}
+
+/// Reads a config with overrides from the command line; every curve and every value of a sweep is checked
+/// as well.
+pub fn load(source: &Source, overrides: &[Override], tables: &Tables<'_>) -> Result<Config, ConfigError> {
+    let root = tree_of(source, &[overrides], tables)?;
+    variants::everything(source, tables, &root)
+}
+
+/// Reads a config as one variant of it runs: `sets` are the overrides of a curve, then those of a value of
+/// the sweep. They win over `overrides`, and the result has no curves and no sweep of its own.
+pub fn load_variant(
+    source: &Source,
+    overrides: &[Override],
+    sets: &[&[Override]],
+    tables: &Tables<'_>,
+) -> Result<Config, ConfigError> {
+    let layers: Vec<&[Override]> = std::iter::once(overrides).chain(sets.iter().copied()).collect();
+    let mut root = tree_of(source, &layers, tables)?;
+    root.remove("curve");
+    root.remove("sweep");
+    let checker = check::Checker::new(source, tables, &root, String::new());
+    checker.config().map(|(config, _)| config).map_err(ConfigError::new)
+}
+
+fn tree_of(
+    source: &Source,
+    layers: &[&[Override]],
+    tables: &Tables<'_>,
+) -> Result<tree::Branch, ConfigError> {
+    let mut root = tree::parse(&source.text).map_err(|faults| {
+        let diagnose = |(origin, message)| Diagnostic::new(source, Some(&origin), String::new(), message);
+        ConfigError::new(faults.into_iter().map(diagnose).collect())
+    })?;
+    for layer in layers {
+        overrides::apply(&mut root, &overrides::layer(layer), tables);
+    }
+    Ok(root)
+}
+
+impl Sweep {
+    /// The override that sets the key to its value number `i`.
+    pub fn step(&self, i: usize) -> Option<Override> {
+        self.values.get(i).map(|value| Override { key: self.key.clone(), value: value.clone() })
+    }
+}

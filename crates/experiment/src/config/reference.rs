@@ -1,0 +1,130 @@
+//! The reference of all keys as Markdown, from the tables that check them.
+
+use super::{Row, Tables, VERSION, sections};
+use fedkin_core::params::{Kind, Param, Preset};
+use std::fmt::Write as _;
+
+/// Every section and key: what it accepts, its default, what it does.
+pub fn reference(tables: &Tables<'_>) -> String {
+    let mut text = format!(
+        "# Config reference\n\n\
+         A config is TOML and starts with `version = {VERSION}`. Paths are relative to the config file. \
+         Any key can be set on the command line: `--set section.key=value`.\n"
+    );
+    let fixed = |name: &str| sections::FIXED.iter().find(|row| row.0 == name);
+    for name in sections::NAMES {
+        match *name {
+            "data" => selected(&mut text, "data", "source", "Where the records come from.", tables.sources),
+            "algorithm" => {
+                selected(&mut text, "algorithm", "name", "How the models are learnt.", tables.algorithms);
+            }
+            "topology" => {
+                heading(&mut text, "[topology]", "The graph of servers.");
+                table(&mut text, tables.topology, &[]);
+            }
+            "curve" => {
+                heading(&mut text, "[[curve]]", "One line of a figure; optional, repeated for each curve.");
+                table(
+                    &mut text,
+                    sections::CURVE,
+                    &[(
+                        "set",
+                        "a table of keys with their section",
+                        "empty",
+                        "what differs from the base; a table replaces what was there, and keys that only the former \
+                     algorithm or data source knows leave with it",
+                    )],
+                );
+            }
+            "sweep" => {
+                heading(&mut text, "[sweep]", "One key that takes several values; optional.");
+                table(
+                    &mut text,
+                    sections::SWEEP,
+                    &[("values", "a list of what the key accepts", "*required*", "the values, one run each")],
+                );
+            }
+            "paper" => {
+                heading(&mut text, "[paper]", "What the experiment reproduces; optional.");
+                table(
+                    &mut text,
+                    sections::PAPER,
+                    &[(
+                        "claims",
+                        "a list of tables { text, check }",
+                        "empty",
+                        "what the paper claims, each written as [[paper.claims]]",
+                    )],
+                );
+                rows(&mut text, "claims.", sections::CLAIM);
+            }
+            name => {
+                if let Some((_, summary, params)) = fixed(name) {
+                    heading(&mut text, &format!("[{name}]"), summary);
+                    table(&mut text, params, &[]);
+                }
+            }
+        }
+    }
+    text
+}
+
+fn heading(text: &mut String, title: &str, summary: &str) {
+    let _ = write!(text, "\n## `{title}`\n\n{summary}\n");
+}
+
+fn selected(text: &mut String, section: &str, selector: &str, summary: &str, rows: &[Row<'_>]) {
+    heading(text, &format!("[{section}]"), summary);
+    let _ = write!(
+        text,
+        "\n`{selector}` is required and selects the other keys.\n\n| {selector} | |\n|---|---|\n"
+    );
+    for (name, summary, _) in rows {
+        let _ = writeln!(text, "| `\"{name}\"` | {} |", cell(summary));
+    }
+    for (name, _, params) in rows.iter().filter(|row| !row.2.is_empty()) {
+        let _ = write!(text, "\n### `{selector} = \"{name}\"`\n");
+        table(text, params, &[]);
+    }
+}
+
+fn table(text: &mut String, params: &[Param], more: &[(&str, &str, &str, &str)]) {
+    if params.is_empty() && more.is_empty() {
+        return;
+    }
+    text.push_str("\n| key | accepts | default | |\n|---|---|---|---|\n");
+    rows(text, "", params);
+    for (name, accepts, default, help) in more {
+        let _ = writeln!(text, "| `{name}` | {} | {default} | {} |", cell(accepts), cell(help));
+    }
+}
+
+/// One row per key; keys of inner tables follow theirs.
+fn rows(text: &mut String, prefix: &str, params: &[Param]) {
+    for param in params {
+        let default = match param.preset {
+            Preset::Required => "*required*".to_string(),
+            Preset::Absent => "absent".to_string(),
+            preset => preset.value().map(|value| format!("`{value}`")).unwrap_or_default(),
+        };
+        let (name, accepts) = (format!("{prefix}{}", param.name), cell(&param.kind.to_string()));
+        let _ = writeln!(text, "| `{name}` | {accepts} | {} | {} |", cell(&default), cell(param.help));
+        for inner in inner_tables(&param.kind) {
+            rows(text, &format!("{name}."), inner);
+        }
+    }
+}
+
+fn inner_tables(kind: &Kind) -> Vec<&'static [Param]> {
+    match kind {
+        Kind::Table(params) => vec![params],
+        Kind::List(kind) => inner_tables(kind),
+        Kind::Either(kinds) => kinds.iter().flat_map(inner_tables).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A bar or a line break would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}

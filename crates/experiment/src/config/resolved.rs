@@ -1,0 +1,190 @@
+//! A config written out in full, and its fingerprint.
+
+use super::{Config, VERSION, sections};
+use fedkin_core::params::{Param, Value, Values};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Keys that change what a run is called, how often it saves or what it keeps, but no number in it.
+const IDLE: &[&str] =
+    &["run.name", "run.checkpoint_seconds", "run.repeats", "evaluate.per_client_limit", "evaluate.metric"];
+
+/// The lines of one section: key and literal.
+type Lines = Vec<(String, String)>;
+
+impl Config {
+    /// The config as TOML with every default filled in; loads back to an equal config.
+    pub fn resolved(&self) -> String {
+        let mut text = format!("version = {VERSION}\n");
+        for (section, lines) in self.sections() {
+            let _ = write!(text, "\n[{section}]\n");
+            push_lines(&mut text, &lines);
+        }
+        for curve in &self.curves {
+            let mut lines = vec![("label".to_string(), quoted(&curve.label))];
+            lines.extend(curve.method.iter().map(|method| ("method".to_string(), quoted(method))));
+            text.push_str("\n[[curve]]\n");
+            push_lines(&mut text, &lines);
+            let set: Vec<String> = curve
+                .set
+                .iter()
+                .map(|set| format!("{} = {}", quoted(&set.key), literal(&set.value)))
+                .collect();
+            if !set.is_empty() {
+                let _ = writeln!(text, "set = {{ {} }}", set.join(", "));
+            }
+        }
+        if let Some(sweep) = &self.sweep {
+            let values = literal(&Value::List(sweep.values.clone()));
+            let mut lines = vec![("key".to_string(), quoted(&sweep.key)), ("values".to_string(), values)];
+            lines.extend(sweep.at_round.iter().map(|round| ("at_round".to_string(), round.to_string())));
+            text.push_str("\n[sweep]\n");
+            push_lines(&mut text, &lines);
+        }
+        if let Some(paper) = &self.paper {
+            let mut lines = vec![("title".to_string(), quoted(&paper.title))];
+            lines.extend(paper.source.iter().map(|source| ("source".to_string(), quoted(source))));
+            text.push_str("\n[paper]\n");
+            push_lines(&mut text, &lines);
+            for claim in &paper.claims {
+                let mut lines = vec![("text".to_string(), quoted(&claim.text))];
+                lines.extend(claim.check.iter().map(|check| ("check".to_string(), quoted(check))));
+                text.push_str("\n[[paper.claims]]\n");
+                push_lines(&mut text, &lines);
+            }
+        }
+        text
+    }
+
+    /// A digest of everything that decides the numbers of a run.
+    ///
+    /// Not of the name, of how often it is repeated or saved, of what is kept per client, of the headline
+    /// metric, nor of the paper: a run may be continued with other ones.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut hash = blake3::Hasher::new();
+        hash.update(format!("fedkin config {VERSION}\n").as_bytes());
+        for (key, value) in self.deciding() {
+            hash.update(format!("{key} = {value}\n").as_bytes());
+        }
+        *hash.finalize().as_bytes()
+    }
+
+    /// What decides the numbers and differs from another config, one sentence a key.
+    pub fn differences(&self, before: &Config) -> Vec<String> {
+        let (now, before) = (self.deciding(), before.deciding());
+        let mut keys: Vec<&String> = now.keys().chain(before.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        keys.into_iter()
+            .filter_map(|key| match (before.get(key), now.get(key)) {
+                (Some(old), Some(new)) if old == new => None,
+                (Some(old), Some(new)) => Some(format!("`{key}` was {old} and is now {new}")),
+                (Some(old), None) => Some(format!("`{key}` was {old} and is now absent")),
+                (None, Some(new)) => Some(format!("`{key}` was absent and is now {new}")),
+                (None, None) => None,
+            })
+            .collect()
+    }
+
+    fn deciding(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (section, lines) in self.sections() {
+            for (key, value) in lines {
+                let full = format!("{section}.{key}");
+                if !IDLE.contains(&full.as_str()) {
+                    all.insert(full, value);
+                }
+            }
+        }
+        for curve in &self.curves {
+            let set: Vec<String> =
+                curve.set.iter().map(|set| format!("{} = {}", set.key, literal(&set.value))).collect();
+            all.insert(format!("curve.{}", curve.label), format!("{{ {} }}", set.join(", ")));
+        }
+        if let Some(sweep) = &self.sweep {
+            all.insert("sweep.key".into(), quoted(&sweep.key));
+            all.insert("sweep.values".into(), literal(&Value::List(sweep.values.clone())));
+        }
+        all
+    }
+
+    /// The sections that are never absent, in the order of the reference.
+    fn sections(&self) -> Vec<(&'static str, Lines)> {
+        let with = |key: &str, name: &str, values: &Values| {
+            let mut lines = vec![(key.to_string(), quoted(name))];
+            lines.extend(in_order(values, &[]));
+            lines
+        };
+        vec![
+            ("run", in_order(&self.run, sections::RUN)),
+            ("data", with("source", &self.data_source, &self.data)),
+            ("topology", in_order(&self.topology, &[])),
+            ("model", in_order(&self.model, sections::MODEL)),
+            ("algorithm", with("name", &self.algorithm, &self.algorithm_values)),
+            ("participation", in_order(&self.participation, sections::PARTICIPATION)),
+            ("privacy", in_order(&self.privacy, sections::PRIVACY)),
+            ("evaluate", in_order(&self.evaluate, sections::EVALUATE)),
+        ]
+    }
+}
+
+/// The keys in the order of their table; by name where the table is not at hand.
+fn in_order(values: &Values, params: &[Param]) -> Lines {
+    let mut lines: Vec<(&str, &Value)> = values.iter().collect();
+    lines.sort_by_key(|(key, _)| params.iter().position(|param| param.name == *key));
+    lines.into_iter().map(|(key, value)| (bare(key), literal(value))).collect()
+}
+
+fn push_lines(text: &mut String, lines: &[(String, String)]) {
+    for (key, value) in lines {
+        let _ = writeln!(text, "{key} = {value}");
+    }
+}
+
+/// A value as TOML.
+pub(super) fn literal(value: &Value) -> String {
+    match value {
+        Value::Number(x) if x.is_nan() => "nan".to_string(),
+        // Shortest digits that read back to the same bits, and always with a point or an exponent.
+        Value::Number(x) => format!("{x:?}"),
+        Value::Integer(x) => x.to_string(),
+        Value::Flag(x) => x.to_string(),
+        Value::Text(text) => quoted(text),
+        Value::List(items) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Table(table) if table.is_empty() => "{}".to_string(),
+        Value::Table(table) => {
+            let items: Vec<String> =
+                table.iter().map(|(key, value)| format!("{} = {}", bare(key), literal(value))).collect();
+            format!("{{ {} }}", items.join(", "))
+        }
+    }
+}
+
+fn bare(key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if plain { key.to_string() } else { quoted(key) }
+}
+
+/// Text as a basic TOML string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,112 @@
+//! The sections that every config has, as tables: validation, defaults and the reference come from here.
+
+pub(super) use fedkin_core::model::PARAMS as MODEL;
+use fedkin_core::params::{Kind, Param, Preset};
+pub(super) use fedkin_core::privacy::PARAMS as PRIVACY;
+
+const ABOVE_ZERO: Kind = Kind::Number { least: 0.0, most: f64::INFINITY, open: true };
+const FROM_ZERO: Kind = Kind::Number { least: 0.0, most: f64::INFINITY, open: false };
+const COUNT: Kind = Kind::Integer { least: 1, most: u32::MAX as i64 };
+
+const fn param(name: &'static str, kind: Kind, preset: Preset, help: &'static str) -> Param {
+    Param { name, kind, preset, help }
+}
+
+/// `[run]`
+pub(super) const RUN: &[Param] = &[
+    param("name", Kind::Text, Preset::Required, "name of the run and of its folder"),
+    param(
+        "seed",
+        Kind::Integer { least: 0, most: i64::MAX },
+        Preset::Integer(0),
+        "what all public random numbers follow from",
+    ),
+    param("rounds", COUNT, Preset::Required, "how many rounds to train"),
+    param("repeats", COUNT, Preset::Integer(1), "how many times, with seeds of their own, for error bars"),
+    param(
+        "checkpoint_seconds",
+        FROM_ZERO,
+        Preset::Number(10.0),
+        "seconds between checkpoints; 0 writes none",
+    ),
+    param("max_norm", ABOVE_ZERO, Preset::Number(1e6), "uploads with a larger norm are rejected"),
+];
+
+/// `[participation]`
+pub(super) const PARTICIPATION: &[Param] = &[param(
+    "clients_per_server",
+    COUNT,
+    Preset::Absent,
+    "how many clients a server asks each round; absent: all",
+)];
+
+/// `[evaluate]`
+pub(super) const EVALUATE: &[Param] = &[
+    param("every", COUNT, Preset::Integer(1), "rounds from one evaluation to the next"),
+    param(
+        "models",
+        Kind::List(&Kind::Text),
+        Preset::Absent,
+        "which personal models to evaluate; absent: all",
+    ),
+    param("metric", Kind::Text, Preset::Absent, "the headline metric; absent: the first of the task"),
+    param(
+        "per_client_limit",
+        Kind::Integer { least: 0, most: i64::MAX },
+        Preset::Integer(1000),
+        "one metrics row per client only up to this many clients",
+    ),
+];
+
+/// `[[curve]]`, without `set`, whose keys are those of the other sections.
+pub(super) const CURVE: &[Param] = &[
+    param("label", Kind::Text, Preset::Required, "name of the curve in legends and tables"),
+    param(
+        "method",
+        Kind::Text,
+        Preset::Absent,
+        "colour key: curves of one method look alike in every figure",
+    ),
+];
+
+/// `[sweep]`, without `values`, which are whatever the key takes.
+pub(super) const SWEEP: &[Param] = &[
+    param("key", Kind::Text, Preset::Required, "the key to vary, with its section"),
+    param("at_round", COUNT, Preset::Absent, "the round whose metric is drawn; absent: the last"),
+];
+
+/// `[paper]`, without `claims`.
+pub(super) const PAPER: &[Param] = &[
+    param("title", Kind::Text, Preset::Required, "title of the paper"),
+    param("source", Kind::Text, Preset::Absent, "where to find it, and which figure this is"),
+];
+
+/// One entry of `claims` in `[paper]`.
+pub(super) const CLAIM: &[Param] = &[
+    param("text", Kind::Text, Preset::Required, "what the paper says"),
+    param("check", Kind::Text, Preset::Absent, "the condition on the curves that decides it"),
+];
+
+/// The sections whose table is fixed and that a `--set` may reach.
+pub(super) const FIXED: &[(&str, &str, &[Param])] = &[
+    ("run", "What to call it, how long, from which seed.", RUN),
+    ("model", "What each client fits.", MODEL),
+    ("participation", "Who is asked in a round.", PARTICIPATION),
+    ("privacy", "What noise is added, and what it promises.", PRIVACY),
+    ("evaluate", "What is measured, and when.", EVALUATE),
+];
+
+/// All sections, in the order of the reference and of a resolved config.
+pub(super) const NAMES: &[&str] = &[
+    "run",
+    "data",
+    "topology",
+    "model",
+    "algorithm",
+    "participation",
+    "privacy",
+    "evaluate",
+    "curve",
+    "sweep",
+    "paper",
+];

@@ -1,0 +1,49 @@
+//! Why an experiment did not end well, and with which exit code.
+
+use crate::artifacts::ArtifactError;
+use crate::config::ConfigError;
+use fedkin_data::DataError;
+use fedkin_runtime::Fault;
+use thiserror::Error;
+
+/// Anything that stops an experiment.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The config is wrong; every problem is listed with its place.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// Parts of the config do not fit together.
+    #[error("{place}: {message}")]
+    Conflict {
+        /// The file.
+        place: String,
+        /// What does not fit.
+        message: String,
+    },
+    /// The data cannot be used.
+    #[error("{0}")]
+    Data(#[from] DataError),
+    /// A file of the run directory cannot be read or written.
+    #[error("{0}")]
+    Artifact(#[from] ArtifactError),
+    /// The run cannot start or go on.
+    #[error("{0}")]
+    Fault(#[from] Fault),
+    /// A request that makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// Stopped by the user; the same command goes on.
+    #[error("interrupted at {0}; the same command goes on from there")]
+    Interrupted(String),
+}
+
+impl Error {
+    /// 2: something the user can put right. 4: the method diverged. 130: interrupted.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Fault(Fault::Diverged { .. }) => 4,
+            Error::Interrupted(_) => 130,
+            _ => 2,
+        }
+    }
+}

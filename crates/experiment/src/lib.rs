@@ -1,0 +1,19 @@
+//! Experiments: a config becomes runs, metrics, models, figures and a report.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod artifacts;
+pub mod config;
+mod error;
+mod plan;
+pub mod report;
+mod repeat;
+mod run;
+mod scorer;
+mod statistics;
+
+pub use error::Error;
+pub use plan::{Plan, Stage, tables};
+pub use repeat::{Control, Outcome, Spent};
+pub use run::{Finished, RunDirectory, run};
+pub use scorer::{Metric, Scorer, Shown};
+pub use statistics::{Estimate, estimate, paired};

@@ -1,0 +1,157 @@
+//! A config turned into things that can run.
+
+use crate::config::{self, Config, Override, Source, Tables};
+use crate::error::Error;
+use crate::scorer::Scorer;
+use fedkin_core::algorithm::registry::{self, Row};
+use fedkin_core::algorithm::{Context, Run};
+use fedkin_core::model::{Loss, Model};
+use fedkin_core::params::Value;
+use fedkin_core::privacy::Privacy;
+use fedkin_core::rng::repeat_seed;
+use fedkin_data::{GRAPH_PARAMS, Request, SOURCES, Task, TopologySpec, World, topology_spec};
+use fedkin_runtime::{Live, start};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// The tables every config is checked against.
+pub fn tables() -> Tables<'static> {
+    static SOURCE_ROWS: LazyLock<Vec<config::Row<'static>>> =
+        LazyLock::new(|| SOURCES.iter().map(|row| (row.name, row.summary, row.params)).collect());
+    static METHOD_ROWS: LazyLock<Vec<config::Row<'static>>> =
+        LazyLock::new(|| registry::TABLE.iter().map(|row| (row.name, row.summary, row.params)).collect());
+    Tables { sources: &SOURCE_ROWS, algorithms: &METHOD_ROWS, topology: GRAPH_PARAMS }
+}
+
+/// One run as configured: one method, any number of repeats.
+pub struct Plan {
+    /// The config with every default.
+    pub config: Config,
+    /// The method's row of the registry.
+    pub row: &'static Row,
+    /// The model the clients fit.
+    pub model: Model,
+    /// What protects the uploads.
+    pub privacy: Privacy,
+    base: PathBuf,
+    topology: TopologySpec,
+}
+
+/// A world with a method running in it.
+pub struct Stage {
+    /// The run.
+    pub live: Box<dyn Live>,
+    /// What is measured.
+    pub scorer: Scorer,
+}
+
+impl Plan {
+    /// Reads a config file's text with overrides; relative paths start at `base`.
+    pub fn load(source: &Source, base: &Path, overrides: &[Override], sets: &[&[Override]]) -> Result<Self, Error> {
+        let config = config::load_variant(source, overrides, sets, &tables())?;
+        Self::new(config, base, &source.name)
+    }
+
+    /// Checks what spans several sections.
+    pub fn new(config: Config, base: &Path, place: &str) -> Result<Self, Error> {
+        let conflict = |message: String| Error::Conflict { place: place.to_string(), message };
+        let row = registry::find(&config.algorithm).map_err(conflict)?;
+        let model = Model::new(&config.model).map_err(conflict)?;
+        let privacy = Privacy::new(&config.privacy).map_err(conflict)?;
+        let topology = topology_spec(&config.topology, base)?;
+        let plan = Self { row, model, privacy, base: base.to_path_buf(), topology, config };
+        // A method refuses parameters that do not fit together before any data is read.
+        struct Nothing;
+        impl registry::Visitor for Nothing {
+            type Output = ();
+            fn visit<A: fedkin_core::algorithm::Algorithm>(self, _: A) {}
+        }
+        registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing).map_err(conflict)?;
+        Ok(plan)
+    }
+
+    fn context(&self) -> Context {
+        Context { model: self.model, privacy: self.privacy }
+    }
+
+    /// The name of the run.
+    pub fn name(&self) -> &str {
+        self.config.run.text("name").unwrap_or("run")
+    }
+
+    /// How many rounds.
+    pub fn rounds(&self) -> u32 {
+        self.config.run.integer("rounds").unwrap_or(1) as u32
+    }
+
+    /// How many Monte Carlo repeats.
+    pub fn repeats(&self) -> u32 {
+        self.config.run.integer("repeats").unwrap_or(1) as u32
+    }
+
+    /// The seed of a repeat.
+    pub fn seed(&self, repeat: u32) -> u64 {
+        repeat_seed(self.config.run.integer("seed").unwrap_or(0) as u64, repeat)
+    }
+
+    /// Rounds between two evaluations.
+    pub fn every(&self) -> u32 {
+        self.config.evaluate.integer("every").unwrap_or(1) as u32
+    }
+
+    /// The delta at which epsilon is reported.
+    pub fn delta(&self) -> f64 {
+        self.config.privacy.number("delta").unwrap_or(1e-5)
+    }
+
+    /// Loads or draws the data of a repeat.
+    pub fn world(&self, repeat: u32) -> Result<World, Error> {
+        let task = match self.model.loss {
+            Loss::Logistic => Task::Classification,
+            Loss::Squared | Loss::Huber(_) => Task::Regression,
+        };
+        Ok(fedkin_data::load(&Request {
+            source: &self.config.data_source,
+            values: &self.config.data,
+            base: &self.base,
+            topology: &self.topology,
+            task,
+            seed: self.seed(repeat),
+            require_connected: self.row.needs_connected,
+        })?)
+    }
+
+    /// Starts the method on a world.
+    pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
+        let federation = world.federation.arranged(self.row.arrange);
+        let max_norm = self.config.run.number("max_norm").unwrap_or(1e6);
+        // One server has all clients: it asks as many as the servers it stands for.
+        let merged = if self.row.arrange.one_server { world.federation.servers() as i64 } else { 1 };
+        let run = Run {
+            seed: self.seed(repeat),
+            rounds: self.rounds(),
+            clients_per_server: self
+                .config
+                .participation
+                .integer("clients_per_server")
+                .map(|count| u32::try_from(count * merged).unwrap_or(u32::MAX)),
+            max_norm2: max_norm * max_norm,
+            dimension: self.model.dimension(world.schema.features.len()),
+            clusters: federation.clusters(),
+            privacy: self.privacy,
+        };
+        let wanted: Vec<String> = self
+            .config
+            .evaluate
+            .list("models")
+            .iter()
+            .filter_map(|value| match value {
+                Value::Text(text) => Some(text.clone()),
+                _ => None,
+            })
+            .collect();
+        let live =
+            start(self.row.name, &self.config.algorithm_values, &self.context(), run, &federation, &world.train)?;
+        Ok(Stage { live, scorer: Scorer::new(world, &self.model, self.row.personal, &wanted) })
+    }
+}

@@ -1,0 +1,254 @@
+//! One repeat of one method, from the first round or from a checkpoint to the end.
+
+use crate::artifacts::checkpoint::{self, Identity};
+use crate::artifacts::metrics::{Metrics, Row};
+use crate::error::Error;
+use crate::plan::{Plan, Stage};
+use fedkin_core::codec::{Bytes, Codec, Reader};
+use fedkin_core::privacy::{Account, Line, epsilon_of_gaussian, epsilon_of_zcdp};
+use fedkin_data::World;
+use fedkin_runtime::{Live, Progress};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How the outside watches and stops work.
+pub struct Control<'a> {
+    /// Set by the outside to stop after the current round.
+    pub stop: &'a AtomicBool,
+    /// Called after every round, from any thread.
+    pub tick: &'a (dyn Fn() + Sync),
+}
+
+impl Control<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What the clients of a repeat have spent.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Spent {
+    /// Largest zCDP of a client: the guarantee.
+    pub largest_zcdp: f64,
+    /// Mean zCDP over clients.
+    pub mean_zcdp: f64,
+    /// Epsilon of the largest, by the tight conversion of zCDP.
+    pub largest_epsilon: f64,
+    /// Epsilon of the largest, by exact composition of Gaussians.
+    pub largest_epsilon_gaussian: f64,
+    /// Mean epsilon over clients.
+    pub mean_epsilon: f64,
+    /// At this delta.
+    pub delta: f64,
+    /// Releases in all, disclosures included.
+    pub releases: u64,
+}
+
+impl Spent {
+    fn of(accounts: &[Account], delta: f64) -> Self {
+        let zcdp = |account: &Account| account.total().zcdp();
+        let largest = accounts.iter().map(zcdp).fold(0.0, f64::max);
+        let count = accounts.len() as f64;
+        // Totals repeat (all clients pay the same per round), so few conversions are needed.
+        let mut totals: Vec<u64> = accounts.iter().map(|account| account.total().units()).collect();
+        totals.sort_unstable();
+        let mut sum = 0.0;
+        let mut last = (u64::MAX, 0.0);
+        for units in totals {
+            if units != last.0 {
+                last = (units, epsilon_of_zcdp(units as f64 * 1e-12, delta));
+            }
+            sum += last.1;
+        }
+        Self {
+            largest_zcdp: largest,
+            mean_zcdp: accounts.iter().map(zcdp).sum::<f64>() / count,
+            largest_epsilon: epsilon_of_zcdp(largest, delta),
+            largest_epsilon_gaussian: epsilon_of_gaussian(largest, delta),
+            mean_epsilon: sum / count,
+            delta,
+            releases: accounts.iter().map(|account| account.releases).sum(),
+        }
+    }
+}
+
+/// What a repeat gave.
+pub struct Outcome {
+    /// Which repeat.
+    pub repeat: u32,
+    /// Means over clients by round.
+    pub metrics: Metrics,
+    /// How many rounds were run.
+    pub rounds: u32,
+    /// Names of the columns of `rows`.
+    pub columns: Vec<String>,
+    /// Every client's metrics after the last round, by client id; empty above the limit.
+    pub rows: Vec<Vec<f64>>,
+    /// What was spent.
+    pub spent: Spent,
+    /// The ledger.
+    pub ledger: Vec<Line>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// The data, and the run after its last round.
+    pub end: Option<(World, Box<dyn Live>)>,
+}
+
+/// A checkpoint file, and how often it is written while the repeat runs (never where absent).
+pub struct Resume<'a> {
+    pub path: &'a Path,
+    pub every: Option<Duration>,
+}
+
+/// Runs one repeat. `keep` keeps the data and the models in the outcome.
+pub fn run_repeat(
+    plan: &Plan,
+    repeat: u32,
+    resume: Option<&Resume<'_>>,
+    keep: bool,
+    control: &Control<'_>,
+) -> Result<Outcome, Error> {
+    let world = plan.world(repeat)?;
+    let Stage { mut live, scorer } = plan.start(&world, repeat)?;
+    let identity = Identity { config: plan.config.fingerprint(), data: world.fingerprint };
+    let mut metrics = Metrics::default();
+    let mut ended = false;
+    let mut watch = Watch::default();
+    if let Some(found) = resume.map(|resume| checkpoint::load(resume.path, &identity)).transpose()?.flatten() {
+        let damaged = |_| Error::Usage(format!("the checkpoint of repeat {repeat} cannot be read: delete it to start again"));
+        let mut reader = Reader::new(&found.payload);
+        metrics = Metrics::get(&mut reader).map_err(damaged)?;
+        ended = bool::get(&mut reader).map_err(damaged)?;
+        watch = Watch::get(&mut reader).map_err(damaged)?;
+        let left = reader.left();
+        live.restore(reader.take(left).map_err(damaged)?).map_err(damaged)?;
+        (0..live.steps()).for_each(|_| (control.tick)());
+    }
+    let columns = scorer.names();
+    let last = plan.rounds();
+    let mut written = Instant::now();
+    while !ended {
+        if control.stopped() {
+            if let Some(resume) = resume {
+                save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
+            }
+            return Err(Error::Interrupted(format!("round {} of {last}", live.steps())));
+        }
+        match live.step()? {
+            Progress::Ended => ended = true,
+            Progress::Round(counts) => {
+                let round = live.steps();
+                watch.see(round, live.as_ref());
+                let mut push = |metric: &str, value: f64| metrics.push(Row { repeat, round, node: "", metric, value });
+                if counts.refused > 0 {
+                    push("refused", f64::from(counts.refused));
+                }
+                if counts.rejected > 0 {
+                    push("rejected", f64::from(counts.rejected));
+                }
+                if round.is_multiple_of(plan.every()) || round == last {
+                    for (name, summary) in columns.iter().zip(live.evaluate(&scorer)) {
+                        if summary.count > 0 {
+                            push(name, summary.mean());
+                        }
+                    }
+                }
+                (control.tick)();
+            }
+        }
+        if let Some(resume) = resume
+            && resume.every.is_some_and(|every| written.elapsed() >= every)
+        {
+            save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
+            written = Instant::now();
+        }
+    }
+    if let Some(resume) = resume {
+        save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
+    }
+    let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(0) as usize;
+    let rows = if world.train.len() <= limit && keep { live.rows(&scorer) } else { Vec::new() };
+    for (k, row) in rows.iter().enumerate() {
+        let node = world.federation.client_name(k as u32);
+        for (metric, &value) in columns.iter().zip(row).filter(|(_, value)| !value.is_nan()) {
+            metrics.push(Row { repeat, round: live.steps(), node, metric, value });
+        }
+    }
+    Ok(Outcome {
+        repeat,
+        metrics,
+        rounds: live.steps(),
+        columns,
+        rows,
+        spent: Spent::of(&live.accounts(), plan.delta()),
+        ledger: if keep { live.ledger().lines.clone() } else { Vec::new() },
+        warnings: watch.warning().into_iter().collect(),
+        end: keep.then_some((world, live)),
+    })
+}
+
+fn save(
+    resume: &Resume<'_>,
+    identity: &Identity,
+    metrics: &Metrics,
+    ended: bool,
+    watch: &Watch,
+    live: &dyn Live,
+) -> Result<(), Error> {
+    let mut bytes = Bytes::default();
+    metrics.put(&mut bytes);
+    ended.put(&mut bytes);
+    watch.put(&mut bytes);
+    bytes.0.extend(live.save());
+    Ok(checkpoint::save(resume.path, identity, u64::from(live.steps()), &bytes.0)?)
+}
+
+fedkin_core::record! {
+    /// Notices a slow divergence long before the models are large: the servers' models move further from
+    /// round to round instead of less. Looked at every tenth round.
+    struct Watch {
+        models: Vec<f64>,
+        moves: Vec<f64>,
+    }
+}
+
+impl Watch {
+    const EVERY: u32 = 10;
+    /// So many looks in a row must each show growth.
+    const LOOKS: usize = 12;
+    /// Above this many numbers looking costs more than it tells.
+    const LIMIT: usize = 200_000;
+
+    fn see(&mut self, round: u32, live: &dyn Live) {
+        if !round.is_multiple_of(Self::EVERY) && (round + 1) % Self::EVERY != 0 {
+            return;
+        }
+        let mut models = Vec::new();
+        live.held(&mut |_, _, name, model| {
+            if name == "served" && models.len() < Self::LIMIT {
+                models.extend_from_slice(model);
+            }
+        });
+        if round.is_multiple_of(Self::EVERY) && self.models.len() == models.len() {
+            self.moves.push(fedkin_core::numeric::distance2(&self.models, &models));
+        }
+        self.models = models;
+    }
+
+    fn warning(&self) -> Option<String> {
+        let recent = self.moves.len().checked_sub(Self::LOOKS + 1)?;
+        let recent = &self.moves[recent..];
+        let (first, last) = (recent[0], recent[Self::LOOKS]);
+        // Noise moves models up and down; a divergence grows look after look.
+        let growing = recent.windows(2).filter(|pair| pair[1] > pair[0]).count() >= Self::LOOKS - 1;
+        (growing && first > 0.0 && last > 2.0 * first).then(|| {
+            format!(
+                "the iteration is diverging: from round to round the served models move {:.1} times as far as {} \
+                 rounds ago; raise `algorithm.penalty` or, for pgfl, set algorithm.dual = \"aggregate\"",
+                (last / first).sqrt(),
+                Self::LOOKS as u32 * Self::EVERY
+            )
+        })
+    }
+}

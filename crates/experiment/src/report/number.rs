@@ -1,0 +1,189 @@
+//! Numbers as text, with no more digits than their error allows.
+
+/// A real minus sign is as wide as a plus; a hyphen is not, and columns would not line up.
+const MINUS: &str = "\u{2212}";
+const NOT_FINITE: &str = "not finite";
+
+/// A mean and its error, rounded to the same place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rounded {
+    pub mean: String,
+    pub error: Option<String>,
+}
+
+impl Rounded {
+    /// Whether there is a number to line up with others.
+    pub(super) fn is_number(&self) -> bool {
+        self.mean != NOT_FINITE
+    }
+
+    /// `mean ± error`, or the mean alone.
+    pub(super) fn joined(&self) -> String {
+        match &self.error {
+            Some(error) => format!("{} ± {error}", self.mean),
+            None => self.mean.clone(),
+        }
+    }
+}
+
+/// Rounds a mean to the place its standard error reaches: one digit of error, two if it starts
+/// with 1 (where one digit would be off by up to a half). Without an error, four digits.
+pub(super) fn estimate(mean: f64, stderr: Option<f64>) -> Rounded {
+    if !mean.is_finite() {
+        return Rounded { mean: NOT_FINITE.to_owned(), error: None };
+    }
+    let Some(error) = stderr.filter(|error| error.is_finite() && *error >= 0.0) else {
+        return Rounded { mean: significant(mean, 4), error: None };
+    };
+    if error == 0.0 {
+        return Rounded { mean: significant(mean, 4), error: Some("0".to_owned()) };
+    }
+    let power = exponent_of(mean.abs().max(error));
+    let (unit, suffix) = if (-4..6).contains(&power) {
+        (1.0, String::new())
+    } else {
+        (10_f64.powi(power), format!("×10{}", superscript(power)))
+    };
+    let (mean, error) = (mean / unit, error / unit);
+    let place = exponent_of(error);
+    let digits = if error / 10_f64.powi(place) < 2.0 { 2 } else { 1 };
+    let decimals = digits - 1 - place;
+    Rounded { mean: fixed(mean, decimals) + &suffix, error: Some(fixed(error, decimals) + &suffix) }
+}
+
+/// `value` with the given number of significant digits; whole numbers below a million as they are.
+pub(super) fn significant(value: f64, digits: i32) -> String {
+    if !value.is_finite() {
+        return NOT_FINITE.to_owned();
+    }
+    if value == 0.0 || (value.fract() == 0.0 && value.abs() < 1e6) {
+        return fixed(value, 0);
+    }
+    let power = exponent_of(value.abs());
+    if (-4..6).contains(&power) {
+        fixed(value, digits - 1 - power)
+    } else {
+        let mantissa = fixed(value / 10_f64.powi(power), digits - 1);
+        format!("{mantissa}×10{}", superscript(power))
+    }
+}
+
+/// A parameter as it was set: up to six digits, no trailing zeros, and a power of ten as such.
+pub(super) fn exact(value: f64) -> String {
+    let text = significant(value, 6);
+    let (digits, power) = match text.split_once('×') {
+        Some((digits, power)) => (digits, Some(power)),
+        None => (text.as_str(), None),
+    };
+    let digits =
+        if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+    match power {
+        Some(power) if digits == "1" => power.to_owned(),
+        Some(power) => format!("{digits}×{power}"),
+        None => digits.to_owned(),
+    }
+}
+
+/// Like [`significant`] with three digits, but never below `value`: a privacy loss must not be
+/// understated by rounding.
+pub(super) fn rounded_up(value: f64) -> String {
+    if value.is_infinite() && value > 0.0 {
+        return "∞".to_owned();
+    }
+    if !value.is_finite() || value <= 0.0 {
+        return significant(value, 3);
+    }
+    let unit = 10_f64.powi(exponent_of(value) - 2);
+    let steps = value / unit;
+    // The tolerance keeps an exact 0.3 from becoming 0.301 by a stray last bit.
+    significant((steps - 1e-9).ceil() * unit, 3)
+}
+
+/// `value` with `decimals` places; negative places round to tens, hundreds and so on.
+pub(super) fn fixed(value: f64, decimals: i32) -> String {
+    let text = if decimals < 0 {
+        let unit = 10_f64.powi(-decimals);
+        format!("{:.0}", (value / unit).round() * unit)
+    } else {
+        format!("{value:.*}", decimals as usize)
+    };
+    match text.strip_prefix('-') {
+        // No minus before a zero.
+        Some(rest) if rest.chars().all(|c| c == '0' || c == '.') => rest.to_owned(),
+        Some(rest) => format!("{MINUS}{rest}"),
+        None => text,
+    }
+}
+
+/// The power of ten at or below a positive number.
+pub(super) fn exponent_of(positive: f64) -> i32 {
+    // log10 of 1000 may come out a bit below 3; the nudge is far smaller than any digit shown.
+    (positive.log10() + 1e-12).floor() as i32
+}
+
+/// An integer in raised digits.
+pub(super) fn superscript(power: i32) -> String {
+    power
+        .to_string()
+        .chars()
+        .map(|c| match c {
+            '-' => '⁻',
+            '1' => '¹',
+            '2' => '²',
+            '3' => '³',
+            '4' => '⁴',
+            '5' => '⁵',
+            '6' => '⁶',
+            '7' => '⁷',
+            '8' => '⁸',
+            '9' => '⁹',
+            _ => '⁰',
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_follow_the_error() {
+        assert_eq!(estimate(-18.2345, Some(0.0512)).joined(), "−18.23 ± 0.05");
+        assert_eq!(estimate(-18.2341, Some(0.0151)).joined(), "−18.234 ± 0.015");
+        assert_eq!(estimate(12_345.0, Some(2310.0)).joined(), "12000 ± 2000");
+        assert_eq!(estimate(0.3, Some(12.0)).joined(), "0 ± 12");
+        assert_eq!(estimate(0.123_456, None).joined(), "0.1235");
+        assert_eq!(estimate(300.0, None).joined(), "300");
+        assert_eq!(estimate(2.5, Some(0.0)).joined(), "2.500 ± 0");
+        assert_eq!(estimate(f64::NAN, Some(0.1)).joined(), "not finite");
+        assert_eq!(estimate(1.0, Some(f64::NAN)).joined(), "1");
+    }
+
+    #[test]
+    fn very_small_and_very_large_numbers_use_powers_of_ten() {
+        assert_eq!(estimate(1.234e-7, Some(3e-9)).joined(), "1.23×10⁻⁷ ± 0.03×10⁻⁷");
+        assert_eq!(significant(2.5e9, 3), "2.50×10⁹");
+    }
+
+    #[test]
+    fn zero_has_no_sign_and_minus_is_a_minus() {
+        assert_eq!(fixed(-0.001, 2), "0.00");
+        assert_eq!(fixed(-1.5, 1), "−1.5");
+    }
+
+    #[test]
+    fn parameters_are_shown_as_they_were_set() {
+        assert_eq!(exact(1e-5), "10⁻⁵");
+        assert_eq!(exact(2.5e-6), "2.5×10⁻⁶");
+        assert_eq!(exact(0.05), "0.05");
+        assert_eq!(exact(10.0), "10");
+    }
+
+    #[test]
+    fn privacy_loss_is_never_understated() {
+        assert_eq!(rounded_up(1.2301), "1.24");
+        assert_eq!(rounded_up(0.3), "0.300");
+        assert_eq!(rounded_up(12.0), "12");
+        assert_eq!(rounded_up(f64::INFINITY), "∞");
+    }
+}

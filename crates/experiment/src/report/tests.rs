@@ -1,0 +1,176 @@
+//! The page and the figures as a whole.
+
+use super::*;
+
+fn point(x: f64, mean: f64, stderr: Option<f64>) -> Point {
+    Point { x, mean, stderr }
+}
+
+fn series(label: &str, points: Vec<Point>) -> Series {
+    Series { label: label.into(), method: label.into(), points, dashed: false }
+}
+
+fn chart(y_scale: Scale, series: Vec<Series>) -> Chart {
+    Chart {
+        id: "Learning curve!".into(),
+        title: "Does it <learn>?".into(),
+        x_label: "round".into(),
+        y_label: "error (dB)".into(),
+        x_scale: Scale::Linear,
+        y_scale,
+        series,
+        caption: String::new(),
+    }
+}
+
+fn with_charts(charts: Vec<Chart>) -> Report {
+    Report { title: "t".into(), charts, ..Report::default() }
+}
+
+fn svg_of(chart: Chart) -> String {
+    with_charts(vec![chart]).figures().remove(0).svg
+}
+
+#[test]
+fn nothing_a_user_names_becomes_markup() {
+    let evil = "<script>alert(\"1\")</script>'&";
+    let mut report = with_charts(vec![chart(
+        Scale::Linear,
+        vec![series(evil, vec![point(0.0, 1.0, None), point(1.0, 2.0, None)])],
+    )]);
+    report.title = evil.into();
+    report.lead = evil.into();
+    report.facts = vec![(evil.into(), evil.into())];
+    report.claims = vec![Claim { text: evil.into(), verdict: Verdict::Fails, evidence: evil.into() }];
+    report.notes = vec![evil.into()];
+    report.config = evil.into();
+    report.distributions = vec![Distribution {
+        id: evil.into(),
+        title: evil.into(),
+        x_label: evil.into(),
+        groups: vec![(evil.into(), evil.into(), vec![1.0])],
+    }];
+    report.graph = Some(ServerGraph {
+        servers: vec![ServerNode { name: evil.into(), clusters: vec![1] }],
+        edges: vec![],
+        clusters: vec![evil.into()],
+        positions: None,
+    });
+    let html = report.html();
+    assert!(!html.contains("<script>alert"));
+    assert!(!html.contains("alert(\"1\")"));
+    for figure in report.figures() {
+        assert!(!figure.svg.contains("<script"));
+        assert!(png(&figure.svg, 200).is_ok(), "well-formed");
+        assert!(figure.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{}", figure.id);
+    }
+}
+
+#[test]
+fn the_page_asks_the_network_for_nothing() {
+    let report = with_charts(vec![chart(Scale::Linear, vec![series("a", vec![point(0.0, 1.0, None)])])]);
+    let html = report.html().replace("http://www.w3.org/2000/svg", "");
+    for word in ["http:", "https:", "src=", "<link", "@import", "url("] {
+        assert!(!html.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn what_is_not_finite_is_left_out_and_counted() {
+    let points = vec![
+        point(0.0, 1.0, Some(f64::NAN)),
+        point(1.0, f64::NAN, None),
+        point(2.0, f64::INFINITY, Some(1.0)),
+        point(f64::NAN, 1.0, None),
+        point(3.0, 2.0, Some(f64::INFINITY)),
+    ];
+    let svg = svg_of(chart(Scale::Linear, vec![series("a", points)]));
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert!(svg.contains("3 points are left out"), "{svg}");
+}
+
+#[test]
+fn a_log_axis_leaves_out_what_is_not_positive() {
+    let points = vec![point(0.0, 0.0, None), point(1.0, 0.1, Some(0.2)), point(2.0, 10.0, None)];
+    let svg = svg_of(chart(Scale::Log, vec![series("a", points)]));
+    assert!(!svg.contains("NaN") && svg.contains("1 point is left out"), "{svg}");
+}
+
+#[test]
+fn empty_figures_say_so() {
+    for series in [vec![], vec![series("a", vec![])], vec![series("a", vec![point(0.0, f64::NAN, None)])]] {
+        assert!(svg_of(chart(Scale::Log, series)).contains("No data to draw"));
+    }
+}
+
+#[test]
+fn one_point_is_a_marker_with_its_error() {
+    let lonely = Series { method: "pgfl".into(), ..series("a", vec![point(1.0, 2.0, Some(0.5))]) };
+    let svg = svg_of(chart(Scale::Linear, vec![lonely]));
+    assert!(svg.contains("<circle class=\"g-f0"), "{svg}");
+    assert!(!svg.contains("class=\"g-line"), "{svg}");
+    assert!(svg.contains("<line class=\"g-thin g-s0\""), "{svg}");
+}
+
+#[test]
+fn at_most_six_lines_are_in_colour() {
+    let many = (0..9)
+        .map(|i| series(&format!("m{i}"), vec![point(0.0, f64::from(i), None), point(1.0, 1.0, None)]))
+        .collect();
+    let svg = svg_of(chart(Scale::Linear, many));
+    assert_eq!(svg.matches("class=\"g-line").count(), 6);
+    assert_eq!(svg.matches("class=\"g-rest").count(), 3);
+    assert!(svg.contains("In grey: m6, m7, m8"));
+}
+
+#[test]
+fn long_runs_are_thinned_but_keep_their_spikes_and_ends() {
+    let points: Vec<Point> =
+        (0..100_000).map(|i| point(f64::from(i), if i == 54_321 { 100.0 } else { 0.0 }, None)).collect();
+    let kept = super::chart::thin(&points, 500);
+    assert!(kept.len() <= 1002);
+    assert!(kept.iter().any(|p| p.mean > 99.0));
+    assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));
+}
+
+#[test]
+fn figures_become_images() {
+    let points = (0..20).map(|i| point(f64::from(i), f64::from(-i), Some(0.3))).collect();
+    let svg = svg_of(chart(Scale::Linear, vec![series("pgfl", points)]));
+    assert!(png(&svg, 400).is_ok_and(|image| image.len() > 3000));
+}
+
+#[test]
+fn figures_with_one_id_get_different_files() {
+    let one = chart(Scale::Linear, vec![]);
+    let ids: Vec<String> =
+        with_charts(vec![one.clone(), one]).figures().into_iter().map(|figure| figure.id).collect();
+    assert_eq!(ids, ["learning-curve", "learning-curve-2"]);
+}
+
+#[test]
+fn a_bound_that_is_not_enforced_raises_a_warning() {
+    let mut privacy = Privacy {
+        mechanism: "Gaussian".into(),
+        bound: "assumed, not enforced".into(),
+        delta: 1e-5,
+        largest_epsilon: 1.2301,
+        mean_epsilon: 1.0,
+        largest_zcdp: 0.1,
+        mean_zcdp: 0.1,
+        releases: 1,
+        rows: vec![],
+    };
+    let html = |privacy: &Privacy| Report { privacy: Some(privacy.clone()), ..Report::default() }.html();
+    assert!(html(&privacy).contains("Warning: sensitivity assumed, not enforced."));
+    assert!(html(&privacy).contains("ε = 1.24"));
+    privacy.bound = "enforced".into();
+    assert!(!html(&privacy).contains("Warning"));
+}
+
+#[test]
+fn the_same_report_gives_the_same_bytes() {
+    let report = with_charts(vec![chart(Scale::Linear, vec![series("a", vec![point(0.0, 1.0, None)])])]);
+    assert_eq!(report.html(), report.clone().html());
+    assert!(Report::default().html().contains("</html>"));
+}

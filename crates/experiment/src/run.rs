@@ -1,0 +1,371 @@
+//! `fedkin run`: one method, its repeats, one run directory.
+
+use crate::artifacts::lock::RunLock;
+use crate::artifacts::metrics::{self, Metrics};
+use crate::artifacts::{ArtifactError, atomic, graphs, ledger, models};
+use crate::config::{self, Config};
+use crate::error::Error;
+use crate::plan::{Plan, tables};
+use crate::repeat::{Control, Outcome, Resume, Spent, run_repeat};
+use crate::scorer::{Metric, Shown};
+use crate::statistics::estimate;
+use fedkin_core::privacy::Line;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What a finished run says of itself: `summary.json` of its directory, and `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// The run directory.
+    pub run: PathBuf,
+    /// The method.
+    pub algorithm: String,
+    /// SHA-256 of the clients' own models of the first repeat, in id order.
+    pub models_sha256: String,
+    /// Rounds run.
+    pub rounds: u32,
+    /// Repeats run.
+    pub repeats: u32,
+    /// Wall-clock time of this call.
+    pub seconds: f64,
+    /// Every metric after the last round: mean over repeats; decibels beside the plain value.
+    pub r#final: BTreeMap<String, f64>,
+    /// Standard errors of the same, where there are repeats.
+    pub stderr: BTreeMap<String, f64>,
+    /// What the clients of the first repeat spent.
+    pub privacy: PrivacySummary,
+    /// Digest of the first repeat's data.
+    pub data: String,
+    /// The folder that relative paths of the config start from.
+    pub base: PathBuf,
+    /// Number of clients, servers and clusters.
+    pub size: [usize; 3],
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// What was spent, under which promise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PrivacySummary {
+    /// `none` or `zcdp`.
+    pub mechanism: String,
+    /// `enforced`, `assumed, not enforced`, or empty.
+    pub bound: String,
+    /// Largest epsilon of a client: the guarantee. Absent where nothing protects the uploads.
+    pub epsilon: Option<f64>,
+    /// The same by exact composition of Gaussians.
+    pub epsilon_gaussian: Option<f64>,
+    /// At this delta.
+    pub delta: f64,
+    /// Largest zCDP of a client.
+    pub zcdp: f64,
+    /// Mean zCDP over clients.
+    pub mean_zcdp: f64,
+    /// Mean epsilon over clients.
+    pub mean_epsilon: Option<f64>,
+    /// Releases in all, disclosures included.
+    pub releases: u64,
+}
+
+impl PrivacySummary {
+    /// What a plan promises and a repeat spent.
+    pub fn new(plan: &Plan, spent: &Spent) -> Self {
+        let private = plan.privacy.demanded();
+        let bound = match plan.privacy {
+            fedkin_core::privacy::Privacy::None => "",
+            fedkin_core::privacy::Privacy::Zcdp(zcdp) => zcdp
+                .assumed
+                .or_else(|| plan.model.enforced_bound())
+                .map_or("", |bound| bound.trust().words()),
+        };
+        Self {
+            mechanism: plan.config.privacy.text("mechanism").unwrap_or("none").to_string(),
+            bound: bound.to_string(),
+            epsilon: private.then_some(spent.largest_epsilon),
+            epsilon_gaussian: private.then_some(spent.largest_epsilon_gaussian),
+            delta: spent.delta,
+            zcdp: spent.largest_zcdp,
+            mean_zcdp: spent.mean_zcdp,
+            mean_epsilon: private.then_some(spent.mean_epsilon),
+            releases: spent.releases,
+        }
+    }
+}
+
+const SUMMARY: &str = "summary.json";
+const CONFIG: &str = "config.toml";
+const CHECKPOINTS: &str = "checkpoints";
+
+/// A directory that holds one run.
+#[derive(Debug, Clone)]
+pub struct RunDirectory {
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl RunDirectory {
+    /// A directory that need not exist yet.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_path_buf() }
+    }
+
+    /// The summary, if the run is complete.
+    pub fn summary(&self) -> Result<Option<Finished>, Error> {
+        let path = self.path.join(SUMMARY);
+        match fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ArtifactError::File { action: "read", path, source }.into()),
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| ArtifactError::Damaged { path, what: error.to_string() }.into()),
+        }
+    }
+
+    /// The config the run was made with.
+    pub fn config(&self) -> Result<Option<Config>, Error> {
+        let path = self.path.join(CONFIG);
+        match fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ArtifactError::File { action: "read", path, source }.into()),
+            Ok(text) => {
+                let source = config::Source { name: path.display().to_string(), text };
+                Ok(Some(config::load(&source, &[], &tables())?))
+            }
+        }
+    }
+
+    /// The metrics of a complete run.
+    pub fn metrics(&self) -> Result<Metrics, Error> {
+        Ok(Metrics::read(&self.path.join(metrics::NAME))?)
+    }
+
+    /// Refuses a directory that belongs to another config, naming what differs; claims it otherwise.
+    pub(crate) fn claim(&self, config: &Config) -> Result<RunLock, Error> {
+        if self.path.exists() && !self.path.is_dir() {
+            return Err(Error::Usage(format!("{} is a file: choose another --out", self.path.display())));
+        }
+        if let Some(before) = self.config()? {
+            if before.fingerprint() != config.fingerprint() {
+                let differences = config.differences(&before).join("\n  ");
+                return Err(Error::Usage(format!(
+                    "{} holds a run with another config:\n  {differences}\nresume with the config of that run, or choose another --out",
+                    self.path.display()
+                )));
+            }
+        } else if self.path.is_dir() {
+            let foreign = fs::read_dir(&self.path)
+                .map_err(|source| ArtifactError::File { action: "read", path: self.path.clone(), source })?
+                .flatten()
+                .any(|entry| entry.file_name() != "run.lock");
+            if foreign {
+                return Err(Error::Usage(format!(
+                    "{} has files in it but is not a run directory: choose another --out",
+                    self.path.display()
+                )));
+            }
+        }
+        make_folder(&self.path)?;
+        let lock = RunLock::take(&self.path)?;
+        atomic::write(&self.path.join(CONFIG), config.resolved().as_bytes())?;
+        Ok(lock)
+    }
+
+    pub(crate) fn checkpoint(&self, name: &str) -> Result<PathBuf, Error> {
+        let folder = self.path.join(CHECKPOINTS);
+        make_folder(&folder)?;
+        Ok(folder.join(format!("{name}.bin")))
+    }
+
+    /// Writes the summary last: a directory with one is complete, and checkpoints are no longer needed.
+    pub(crate) fn complete<T: Serialize>(&self, summary: &T) -> Result<(), Error> {
+        let text = serde_json::to_vec_pretty(summary).map_err(|error| Error::Usage(error.to_string()))?;
+        atomic::write(&self.path.join(SUMMARY), &text)?;
+        let folder = self.path.join(CHECKPOINTS);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(ArtifactError::File { action: "remove", path: folder, source: error }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path)
+        .map_err(|source| ArtifactError::File { action: "create", path: path.to_path_buf(), source }.into())
+}
+
+/// The interval between checkpoints, if there are any.
+pub(crate) fn checkpoint_interval(plan: &Plan) -> Option<Duration> {
+    let seconds = plan.config.run.number("checkpoint_seconds").unwrap_or(10.0);
+    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(1e9)))
+}
+
+/// Runs a plan into a directory, going on from what is there. A complete run is not run again.
+pub fn run(plan: &Plan, out: &Path, base: &Path, control: &Control<'_>) -> Result<Finished, Error> {
+    let directory = RunDirectory::new(out);
+    let started = Instant::now();
+    let _lock = directory.claim(&plan.config)?;
+    if let Some(done) = directory.summary()? {
+        let world = plan.world(0)?;
+        if hex(&world.fingerprint) != done.data {
+            return Err(Error::Usage(format!(
+                "the data changed since the run in {} ended: restore them, or choose another --out",
+                out.display()
+            )));
+        }
+        return Ok(done);
+    }
+    let every = checkpoint_interval(plan);
+    let outcomes: Vec<Outcome> = (0..plan.repeats())
+        .into_par_iter()
+        .map(|repeat| {
+            let path = directory.checkpoint(&format!("repeat-{repeat:04}"))?;
+            let resume = every.map(|every| Resume { path: &path, every: Some(every) });
+            run_repeat(plan, repeat, resume.as_ref(), repeat == 0, control)
+        })
+        .collect::<Result<_, Error>>()?;
+    let finished = write(plan, &directory, base, &outcomes, started)?;
+    directory.complete(&finished)?;
+    Ok(finished)
+}
+
+fn write(
+    plan: &Plan,
+    directory: &RunDirectory,
+    base: &Path,
+    outcomes: &[Outcome],
+    started: Instant,
+) -> Result<Finished, Error> {
+    let path = &directory.path;
+    let mut all = Metrics::default();
+    outcomes.iter().for_each(|outcome| all.append(&outcome.metrics));
+    all.write(&path.join(metrics::NAME))?;
+    let first = &outcomes[0];
+    let Some((world, live)) = &first.end else {
+        return Err(Error::Usage("the first repeat kept no models".into()));
+    };
+    let mut own: Vec<f64> = Vec::new();
+    live.own_models(&mut |_, model| own.extend_from_slice(model));
+    let clients = world.train.len();
+    let length = own.len() / clients;
+    let model = |k: usize| &own[k * length..(k + 1) * length];
+    let folder = path.join("models");
+    make_folder(&folder)?;
+    models::write_clients(&folder, world.federation.client_names(), model)?;
+    let federation = world.federation.arranged(plan.row.arrange);
+    let mut held: BTreeMap<&'static str, Vec<(String, Vec<f64>)>> = BTreeMap::new();
+    live.held(&mut |server, cluster, name, model| {
+        let (server, cluster) =
+            (&federation.server_names()[server as usize], &federation.cluster_names()[cluster as usize]);
+        held.entry(name).or_default().push((format!("{server}/{cluster}"), model.to_vec()));
+    });
+    for (name, list) in &held {
+        let borrowed: Vec<(String, &[f64])> = list.iter().map(|(key, model)| (key.clone(), model.as_slice())).collect();
+        match *name {
+            "served" => models::write_servers(&folder, &borrowed)?,
+            _ => {
+                let folder = folder.join(name);
+                make_folder(&folder)?;
+                models::write_servers(&folder, &borrowed)?;
+            }
+        }
+    }
+    make_folder(&path.join("graphs"))?;
+    graphs::write(&path.join("graphs"), &world.federation)?;
+    let lines: Vec<LedgerLine> = first.ledger.iter().map(|line| LedgerLine::new(line, &federation)).collect();
+    ledger::write(&path.join("ledger.jsonl"), &lines)?;
+    let (last, stderr) = final_values(&all);
+    let mut warnings: Vec<String> = outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()).collect();
+    warnings.sort_unstable();
+    warnings.dedup();
+    Ok(Finished {
+        run: path.clone(),
+        algorithm: plan.row.name.to_string(),
+        models_sha256: models::models_sha256((0..clients).map(model)),
+        rounds: first.rounds,
+        repeats: plan.repeats(),
+        seconds: started.elapsed().as_secs_f64(),
+        r#final: last,
+        stderr,
+        privacy: PrivacySummary::new(plan, &first.spent),
+        data: hex(&world.fingerprint),
+        base: base.to_path_buf(),
+        size: [clients, world.federation.servers(), world.federation.clusters()],
+        warnings,
+    })
+}
+
+/// Means over repeats of the last value of every metric over all clients.
+fn final_values(metrics: &Metrics) -> (BTreeMap<String, f64>, BTreeMap<String, f64>) {
+    let mut last: BTreeMap<(&str, u32), (u32, f64)> = BTreeMap::new();
+    for row in metrics.rows().filter(|row| row.node.is_empty()) {
+        let entry = last.entry((row.metric, row.repeat)).or_insert((0, f64::NAN));
+        if row.round >= entry.0 {
+            *entry = (row.round, row.value);
+        }
+    }
+    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for ((metric, _), (_, value)) in last {
+        values.entry(metric).or_default().push(value);
+    }
+    let (mut means, mut errors) = (BTreeMap::new(), BTreeMap::new());
+    for (metric, values) in values {
+        let mut put = |name: String, shown: Shown| {
+            let estimate = estimate(&values, shown);
+            if let Some(error) = estimate.stderr {
+                errors.insert(name.clone(), error);
+            }
+            means.insert(name, estimate.mean);
+        };
+        put(metric.to_string(), Shown::Plain);
+        if Metric::shown(metric) == Shown::Decibel
+            && let Some((name, model)) = metric.split_once('.')
+        {
+            put(format!("{name}_db.{model}"), Shown::Decibel);
+        }
+    }
+    (means, errors)
+}
+
+#[derive(Serialize)]
+struct LedgerLine {
+    step: u32,
+    server: String,
+    what: String,
+    mechanism: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    bound: String,
+    clients: u32,
+    numbers: u32,
+    sigma: [f64; 2],
+    zcdp_each: f64,
+}
+
+impl LedgerLine {
+    fn new(line: &Line, federation: &fedkin_core::Federation) -> Self {
+        Self {
+            step: line.step,
+            server: federation.server_names()[line.server as usize].clone(),
+            what: Line::text(&line.what),
+            mechanism: Line::text(&line.mechanism),
+            bound: Line::text(&line.bound),
+            clients: line.clients,
+            numbers: line.size,
+            sigma: [line.sigma_least, line.sigma_most],
+            zcdp_each: line.units as f64 * 1e-12,
+        }
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

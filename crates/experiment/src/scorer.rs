@@ -1,0 +1,242 @@
+//! The metrics of an experiment: what is measured on which of a client's models.
+//!
+//! A column is named `metric.model`, such as `nmsd.served`. In a simulation the truth is known, and the
+//! scores are taken outside the privacy model: no client releases anything for them.
+
+use fedkin_core::Member;
+use fedkin_core::dataset::Dataset;
+use fedkin_core::model::{Loss, Model, accuracy, fit, log_loss, mean_squared_error};
+use fedkin_core::numeric::{decibel, distance2, norm2};
+use fedkin_data::World;
+use fedkin_runtime::Judge;
+use std::sync::Arc;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Squared distance to the true model over its squared norm, equation (50) of the PGFL paper.
+    Nmsd,
+    /// The same against a least-squares model of the cluster's pooled test data, (19) of GFedMtl.
+    Reference,
+    /// Mean squared error on the client's test records.
+    Mse,
+    /// Share of right labels on the client's test records.
+    Accuracy,
+    /// Mean loss on the client's test records.
+    LogLoss,
+    /// Mean loss on the client's training records, where there are no others.
+    TrainLoss,
+}
+
+/// How a metric is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// In decibels, lower is better; averaged before the logarithm is taken.
+    Decibel,
+    /// In percent, higher is better.
+    Percent,
+    /// As it is, lower is better.
+    Plain,
+}
+
+impl Metric {
+    fn name(self) -> &'static str {
+        match self {
+            Metric::Nmsd => "nmsd",
+            Metric::Reference => "reference",
+            Metric::Mse => "mse",
+            Metric::Accuracy => "accuracy",
+            Metric::LogLoss => "log_loss",
+            Metric::TrainLoss => "train_loss",
+        }
+    }
+
+    const ALL: [Metric; 6] =
+        [Metric::Nmsd, Metric::Reference, Metric::Mse, Metric::Accuracy, Metric::LogLoss, Metric::TrainLoss];
+
+    /// How the metric of a column is shown.
+    pub fn shown(column: &str) -> Shown {
+        let name = column.split('.').next().unwrap_or_default();
+        match Metric::ALL.into_iter().find(|metric| metric.name() == name) {
+            Some(Metric::Nmsd | Metric::Reference) => Shown::Decibel,
+            Some(Metric::Accuracy) => Shown::Percent,
+            _ => Shown::Plain,
+        }
+    }
+}
+
+impl Shown {
+    /// A mean as it is shown.
+    pub fn value(self, mean: f64) -> f64 {
+        match self {
+            Shown::Decibel => decibel(mean),
+            Shown::Percent => 100.0 * mean,
+            Shown::Plain => mean,
+        }
+    }
+
+    /// Its standard error as it is shown, to first order.
+    pub fn error(self, mean: f64, error: f64) -> f64 {
+        match self {
+            Shown::Decibel => 10.0 / std::f64::consts::LN_10 * error / mean,
+            Shown::Percent => 100.0 * error,
+            Shown::Plain => error,
+        }
+    }
+
+    /// The unit, if there is one.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Shown::Decibel => "dB",
+            Shown::Percent => "%",
+            Shown::Plain => "",
+        }
+    }
+
+    /// Whether more is better.
+    pub fn higher_is_better(self) -> bool {
+        self == Shown::Percent
+    }
+}
+
+struct Column {
+    name: String,
+    metric: Metric,
+    model: &'static str,
+    active_only: bool,
+}
+
+/// Scores the models of a world's clients.
+pub struct Scorer {
+    columns: Vec<Column>,
+    model: Model,
+    /// True model and its squared norm, by true cluster.
+    truth: Vec<(Vec<f64>, f64)>,
+    references: Vec<(Vec<f64>, f64)>,
+    cluster: Vec<u32>,
+    test: Vec<Option<Arc<Dataset>>>,
+    train: Vec<Arc<Dataset>>,
+}
+
+impl Scorer {
+    /// What can be measured in this world on a method's models; `wanted` keeps only some of the models.
+    pub fn new(world: &World, model: &Model, personal: &[&'static str], wanted: &[String]) -> Self {
+        let dimension = model.dimension(world.schema.features.len());
+        let with_norm = |mut w: Vec<f64>| {
+            w.resize(dimension, 0.0);
+            let norm = norm2(&w);
+            (w, norm)
+        };
+        let truth: Vec<_> = match &world.truth {
+            Some(truth) => truth.models.iter().cloned().map(with_norm).collect(),
+            None => Vec::new(),
+        };
+        let cluster: Vec<u32> = match &world.truth {
+            Some(truth) => truth.cluster.clone(),
+            None => world.federation.members().iter().map(|member| member.cluster).collect(),
+        };
+        let tested = world.test.iter().any(Option::is_some);
+        let references: Vec<_> = match (truth.is_empty(), references(world, model, &cluster)) {
+            (false, Some(models)) => models.into_iter().map(with_norm).collect(),
+            _ => Vec::new(),
+        };
+        let mut metrics = Vec::new();
+        if !truth.is_empty() {
+            metrics.push(Metric::Nmsd);
+        }
+        if !references.is_empty() {
+            metrics.push(Metric::Reference);
+        }
+        if tested {
+            match model.loss {
+                Loss::Logistic => metrics.extend([Metric::Accuracy, Metric::LogLoss]),
+                _ => metrics.push(Metric::Mse),
+            }
+        }
+        if metrics.is_empty() {
+            metrics.push(Metric::TrainLoss);
+        }
+        let mut columns = Vec::new();
+        for metric in metrics {
+            for &name in personal {
+                if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+                    let column = format!("{}.{name}", metric.name());
+                    columns.push(Column { name: column, metric, model: name, active_only: false });
+                }
+            }
+            let active = wanted.is_empty() || wanted.iter().any(|wanted| wanted == "active");
+            if metric == Metric::Nmsd && active && personal.len() > 1 {
+                let name = format!("{}.active", metric.name());
+                columns.push(Column { name, metric, model: personal[0], active_only: true });
+            }
+        }
+        let keep_test = tested && columns.iter().any(|c| matches!(c.metric, Metric::Mse | Metric::Accuracy | Metric::LogLoss));
+        let keep_train = columns.iter().any(|c| c.metric == Metric::TrainLoss);
+        Self {
+            columns,
+            model: *model,
+            truth,
+            references,
+            cluster,
+            test: if keep_test { world.test.clone() } else { Vec::new() },
+            train: if keep_train { world.train.clone() } else { Vec::new() },
+        }
+    }
+
+    /// The names of the columns.
+    pub fn names(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.name.clone()).collect()
+    }
+}
+
+/// Least-squares models of the pooled test data of each true cluster, where there is enough of it.
+fn references(world: &World, model: &Model, cluster: &[u32]) -> Option<Vec<Vec<f64>>> {
+    if model.loss != Loss::Squared {
+        return None;
+    }
+    let clusters = cluster.iter().max().map_or(0, |last| *last as usize + 1);
+    let least_squares = Model { regularisation: 0.0, feature_norm: None, ..*model };
+    (0..clusters)
+        .map(|q| {
+            let mut features = Vec::new();
+            let mut targets = Vec::new();
+            for (k, test) in world.test.iter().enumerate() {
+                if let (Some(test), true) = (test, cluster[k] as usize == q) {
+                    let test = least_squares.prepare(test);
+                    features.extend_from_slice(test.features());
+                    targets.extend_from_slice(test.targets());
+                }
+            }
+            let columns = model.dimension(world.schema.features.len());
+            let pooled = Dataset::new(columns, features, targets).ok()?;
+            fit(&least_squares, &pooled, &vec![1.0; pooled.rows()], 0.0).ok()
+        })
+        .collect()
+}
+
+impl Judge for Scorer {
+    fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn score(&self, member: &Member, active: bool, name: &'static str, w: &[f64], row: &mut [f64]) {
+        let k = member.id as usize;
+        let deviation = |(target, norm): &(Vec<f64>, f64)| distance2(w, target) / norm;
+        let on_test = |score: fn(&Model, &Dataset, &[f64]) -> f64| {
+            self.test[k].as_ref().map_or(f64::NAN, |test| score(&self.model, test, w))
+        };
+        for (column, cell) in self.columns.iter().zip(row) {
+            if column.model != name || (column.active_only && !active) {
+                continue;
+            }
+            *cell = match column.metric {
+                Metric::Nmsd => deviation(&self.truth[self.cluster[k] as usize]),
+                Metric::Reference => deviation(&self.references[self.cluster[k] as usize]),
+                Metric::Mse => on_test(mean_squared_error),
+                Metric::Accuracy => on_test(accuracy),
+                Metric::LogLoss => on_test(log_loss),
+                Metric::TrainLoss => log_loss(&self.model, &self.train[k], w),
+            };
+        }
+    }
+}
