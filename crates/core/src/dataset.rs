@@ -56,7 +56,11 @@ impl Dataset {
             return Err(DatasetError::Ragged { features: features.len(), rows: targets.len(), columns });
         }
         if let Some(i) = features.iter().position(|x| !x.is_finite()) {
-            return Err(DatasetError::Feature { row: i / columns + 1, column: i % columns + 1, value: features[i] });
+            return Err(DatasetError::Feature {
+                row: i / columns + 1,
+                column: i % columns + 1,
+                value: features[i],
+            });
         }
         if let Some(i) = targets.iter().position(|x| !x.is_finite()) {
             return Err(DatasetError::Target { row: i + 1, value: targets[i] });

@@ -163,7 +163,10 @@ impl Federation {
 
     /// The id of the client with this name.
     pub fn find_client(&self, name: &str) -> Option<u32> {
-        self.client_names.binary_search_by(|probe| probe.as_bytes().cmp(name.as_bytes())).ok().map(|i| i as u32)
+        self.client_names
+            .binary_search_by(|probe| probe.as_bytes().cmp(name.as_bytes()))
+            .ok()
+            .map(|i| i as u32)
     }
 
     /// All client names by id.
@@ -246,13 +249,15 @@ mod tests {
 
     #[test]
     fn bad_rosters_are_refused() {
-        let build = |entries| Federation::new(entries, names(&["s"]), names(&["x"]), Topology::none(1)).unwrap_err();
+        let build =
+            |entries| Federation::new(entries, names(&["s"]), names(&["x"]), Topology::none(1)).unwrap_err();
         assert_eq!(build(vec![]), FederationError::Empty);
         assert_eq!(build(vec![entry("a", 0, 0), entry("a", 0, 0)]), FederationError::Duplicate("a".into()));
         assert_eq!(build(vec![entry("a", 1, 0)]), FederationError::Unknown("a".into()));
         let none = Entry { samples: 0, ..entry("a", 0, 0) };
         assert_eq!(build(vec![none]), FederationError::NoSamples("a".into()));
-        let empty = Federation::new(vec![entry("a", 0, 0)], names(&["s"]), names(&["x", "y"]), Topology::none(1));
+        let empty =
+            Federation::new(vec![entry("a", 0, 0)], names(&["s"]), names(&["x", "y"]), Topology::none(1));
         assert_eq!(empty.unwrap_err(), FederationError::EmptyCluster("y".into()));
     }
 
@@ -261,6 +266,9 @@ mod tests {
         let cloud = small().arranged(Arrange { one_server: true, one_cluster: true, no_edges: false });
         assert_eq!((cloud.servers(), cloud.clusters()), (1, 1));
         assert_eq!(cloud.clients_of(0), [0, 1, 2]);
-        assert_eq!(small().arranged(Arrange { no_edges: true, ..Arrange::default() }).topology().edges().count(), 0);
+        assert_eq!(
+            small().arranged(Arrange { no_edges: true, ..Arrange::default() }).topology().edges().count(),
+            0
+        );
     }
 }

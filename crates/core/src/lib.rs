@@ -5,7 +5,7 @@
 //! - [`privacy`]: what may leave a client, at which price, written down where.
 //! - [`algorithm`]: the trait every method implements, and the registry of methods.
 //! - [`round`]: the machines that drive a method, in one process or by messages.
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
 
 pub mod algorithm;
 pub mod codec;

@@ -239,7 +239,10 @@ impl Kind {
                 if words.contains(&text.as_str()) {
                     Ok(value.clone())
                 } else {
-                    wrong(format!("{text:?} is not known here: expected {self}{}", suggest(text, words.iter().copied())))
+                    wrong(format!(
+                        "{text:?} is not known here: expected {self}{}",
+                        suggest(text, words.iter().copied())
+                    ))
                 }
             }
             (Kind::List(kind), Value::List(items)) => {
@@ -252,7 +255,9 @@ impl Kind {
                 }
                 Ok(Value::List(accepted))
             }
-            (Kind::Table(params), Value::Table(table)) => Values::check(params, table).map(|values| Value::Table(values.0)),
+            (Kind::Table(params), Value::Table(table)) => {
+                Values::check(params, table).map(|values| Value::Table(values.0))
+            }
             (Kind::Either(kinds), _) => {
                 // A kind of the right shape gives the better message than the list of all kinds.
                 let near = kinds.iter().find(|kind| kind.same_shape(value));
@@ -293,7 +298,9 @@ impl fmt::Display for Kind {
                     (false, false) => write!(f, "a number"),
                 }
             }
-            Kind::Integer { least, most } if *most == i64::MAX => write!(f, "a whole number of at least {least}"),
+            Kind::Integer { least, most } if *most == i64::MAX => {
+                write!(f, "a whole number of at least {least}")
+            }
             Kind::Integer { least, most } => write!(f, "a whole number in {least}..{most}"),
             Kind::Flag => write!(f, "true or false"),
             Kind::Text => write!(f, "text"),
@@ -405,13 +412,22 @@ mod tests {
 
     #[test]
     fn messages_name_the_key_the_range_and_the_likely_word() {
-        assert_eq!(message(&[("penalti", Value::Number(1.0))]), "`penalti`: unknown key; did you mean `penalty`?");
-        assert_eq!(message(&[("penalty", Value::Number(0.0))]), "`penalty`: 0 is out of range: expected a number above 0");
+        assert_eq!(
+            message(&[("penalti", Value::Number(1.0))]),
+            "`penalti`: unknown key; did you mean `penalty`?"
+        );
+        assert_eq!(
+            message(&[("penalty", Value::Number(0.0))]),
+            "`penalty`: 0 is out of range: expected a number above 0"
+        );
         assert_eq!(
             message(&[("penalty", Value::Text("x".into()))]),
             "`penalty`: expected a number above 0, found \"x\""
         );
-        assert_eq!(message(&[("mode", Value::Number(1.5))]), "`mode`: 1.5 is out of range: expected a number in [0, 1]");
+        assert_eq!(
+            message(&[("mode", Value::Number(1.5))]),
+            "`mode`: 1.5 is out of range: expected a number in [0, 1]"
+        );
         let table = Value::Table([("decai".to_string(), Value::Number(0.5))].into());
         assert!(message(&[("mode", table)]).contains("`mode.decai`: unknown key; did you mean `decay`?"));
         assert!(message(&[("mode", Value::Number(f64::NAN))]).contains("out of range"));

@@ -57,7 +57,8 @@ pub trait Random {
                     }
                 }
             }
-            if table.f[layer + 1] + (table.f[layer] - table.f[layer + 1]) * self.uniform() < exp(-0.5 * x * x) {
+            if table.f[layer + 1] + (table.f[layer] - table.f[layer + 1]) * self.uniform() < exp(-0.5 * x * x)
+            {
                 return x;
             }
         }
@@ -195,7 +196,9 @@ mod tests {
         let gap = draws
             .iter()
             .enumerate()
-            .map(|(i, &x)| (cdf(x) - i as f64 / n as f64).abs().max(((i + 1) as f64 / n as f64 - cdf(x)).abs()))
+            .map(|(i, &x)| {
+                (cdf(x) - i as f64 / n as f64).abs().max(((i + 1) as f64 / n as f64 - cdf(x)).abs())
+            })
             .fold(0.0, f64::max);
         assert!(gap < 1.95 / (n as f64).sqrt(), "KS distance {gap}");
         let tail = draws.iter().filter(|x| x.abs() > TAIL).count() as f64;

@@ -281,7 +281,14 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
                 .map_err(|source| refuse(&name, source))?;
             let cluster = cluster_of[id];
             let test = tests[cluster as usize].clone();
-            Ok(Client { name, server: server_of[id], cluster, train: Arc::new(train), test })
+            Ok(Client {
+                name,
+                server: server_of[id],
+                cluster,
+                train: Arc::new(train),
+                test,
+                scaling: Vec::new(),
+            })
         })
         .collect::<Result<Vec<Client>, DataError>>()?;
     let schema = Schema { features: pixel_names(&images), target: "class".into() };

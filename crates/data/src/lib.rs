@@ -18,6 +18,7 @@ mod members;
 pub mod npz;
 mod options;
 pub mod parquet;
+mod records;
 mod roster;
 mod schema;
 mod standardise;
@@ -29,6 +30,7 @@ mod world;
 
 pub use error::{At, Conflict, DataError, Place};
 pub use inspect::{ColumnSummary, Counts, Format, Inspection, Options, inspect};
+pub use records::{Records, read_records};
 pub use schema::{Feature, Schema};
 pub use topology::{GRAPH_PARAMS, GraphKind, TopologySpec, topology_spec};
 pub use world::{Truth, World};

@@ -113,10 +113,11 @@ fn constants(file: &Path) -> Result<BTreeMap<String, (f64, f64)>, DataError> {
 
 impl Scaling {
     /// Scales a client's training and test features in place; only the training ones are looked at.
-    pub(crate) fn apply(&self, columns: usize, train: &mut [f64], test: &mut [f64]) {
+    /// Gives back what was used: the means, then the scales; nothing where nothing was scaled.
+    pub(crate) fn apply(&self, columns: usize, train: &mut [f64], test: &mut [f64]) -> Vec<f64> {
         let fitted;
         let constants = match self {
-            Self::Never => return,
+            Self::Never => return Vec::new(),
             Self::Constants(constants) => constants,
             Self::ByClient(numbers) => {
                 fitted = fit(columns, train, numbers);
@@ -128,6 +129,7 @@ impl Scaling {
                 *value = (*value - mean) / scale;
             }
         }
+        constants.iter().map(|(mean, _)| *mean).chain(constants.iter().map(|(_, scale)| *scale)).collect()
     }
 }
 

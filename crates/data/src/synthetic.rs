@@ -264,6 +264,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
                     cluster,
                     train: Arc::new(train),
                     test: test.map(Arc::new),
+                    scaling: Vec::new(),
                 }),
                 Err(source) => Err(DataError::Records { client: name, source }),
             }

@@ -2,7 +2,7 @@
 
 use crate::encode::Encoder;
 use crate::error::DataError;
-use crate::members::{Members, Split};
+use crate::members::{Member, Members, Split};
 use crate::options::resolve;
 use crate::roster::Roster;
 use crate::schema::{self, Declared, Feature, Schema};
@@ -165,7 +165,7 @@ pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, Data
         .map(|(id, member)| {
             let (train_rows, test_rows) = test.split(&table, &member, id)?;
             let (mut train, mut test) = (encoder.rows(&train_rows), encoder.rows(&test_rows));
-            scaling.apply(encoder.columns, &mut train, &mut test);
+            let scaling = scaling.apply(encoder.columns, &mut train, &mut test);
             let dataset = |features: Vec<f64>, rows: &[usize]| {
                 let targets = rows.iter().map(|&row| targets[row]).collect();
                 Dataset::new(encoder.columns, features, targets)
@@ -174,7 +174,8 @@ pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, Data
             };
             let train = dataset(train, &train_rows)?;
             let test = if test_rows.is_empty() { None } else { Some(dataset(test, &test_rows)?) };
-            Ok(Client { name: member.name, server: member.server, cluster: member.cluster, train, test })
+            let Member { name, server, cluster, .. } = member;
+            Ok(Client { name, server, cluster, train, test, scaling })
         })
         .collect::<Result<Vec<Client>, DataError>>()?;
     assemble(clients, Roster { servers: members.servers, clusters: members.clusters, topology }, None, schema)

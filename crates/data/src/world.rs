@@ -24,6 +24,8 @@ pub struct World {
     pub truth: Option<Truth>,
     /// What the columns mean.
     pub schema: Schema,
+    /// How a client's features were standardised, by client id: means, then scales; empty where they were not.
+    pub scaling: Vec<Vec<f64>>,
     /// A digest of the roster, the graph, the schema and all records.
     pub fingerprint: [u8; 32],
 }
@@ -45,6 +47,7 @@ pub(crate) struct Client {
     pub(crate) cluster: u32,
     pub(crate) train: Arc<Dataset>,
     pub(crate) test: Option<Arc<Dataset>>,
+    pub(crate) scaling: Vec<f64>,
 }
 
 /// Gives ids and takes the digest. The records are moved, never copied.
@@ -58,16 +61,17 @@ pub(crate) fn assemble(
     for client in clients {
         let samples = client.train.rows() as u32;
         entries.push(Entry { name: client.name, server: client.server, cluster: client.cluster, samples });
-        records.push(Some((client.train, client.test)));
+        records.push(Some(((client.train, client.test), client.scaling)));
     }
     let (federation, order) = Federation::new(entries, roster.servers, roster.clusters, roster.topology)?;
-    let (train, test): (Vec<_>, Vec<_>) = order.iter().filter_map(|&at| records[at].take()).unzip();
+    let (sets, scaling): (Vec<_>, Vec<_>) = order.iter().filter_map(|&at| records[at].take()).unzip();
+    let (train, test): (Vec<_>, Vec<_>) = sets.into_iter().unzip();
     let truth = truth.map(|models| Truth {
         models,
         cluster: federation.members().iter().map(|member| member.cluster).collect(),
     });
     let fingerprint = fingerprint(&federation, &train, &test, &schema);
-    Ok(World { federation, train, test, truth, schema, fingerprint })
+    Ok(World { federation, train, test, truth, schema, scaling, fingerprint })
 }
 
 fn fingerprint(

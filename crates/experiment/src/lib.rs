@@ -2,15 +2,22 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod artifacts;
+mod claims;
+mod compare;
 pub mod config;
 mod error;
+pub mod figures;
+pub mod library;
 mod plan;
-pub mod report;
+pub mod predict;
 mod repeat;
+pub mod report;
 mod run;
 mod scorer;
 mod statistics;
 
+pub use claims::ClaimResult;
+pub use compare::{Comparison, CurveResult, Prepared};
 pub use error::Error;
 pub use plan::{Plan, Stage, tables};
 pub use repeat::{Control, Outcome, Spent};

@@ -47,7 +47,12 @@ pub struct Stage {
 
 impl Plan {
     /// Reads a config file's text with overrides; relative paths start at `base`.
-    pub fn load(source: &Source, base: &Path, overrides: &[Override], sets: &[&[Override]]) -> Result<Self, Error> {
+    pub fn load(
+        source: &Source,
+        base: &Path,
+        overrides: &[Override],
+        sets: &[&[Override]],
+    ) -> Result<Self, Error> {
         let config = config::load_variant(source, overrides, sets, &tables())?;
         Self::new(config, base, &source.name)
     }
@@ -59,6 +64,18 @@ impl Plan {
         let model = Model::new(&config.model).map_err(conflict)?;
         let privacy = Privacy::new(&config.privacy).map_err(conflict)?;
         let topology = topology_spec(&config.topology, base)?;
+        let by_client = match config.data.get("standardise") {
+            Some(Value::Flag(on)) => *on,
+            Some(Value::Text(word)) => word == "client",
+            _ => false,
+        };
+        if privacy.demanded() && by_client {
+            return Err(conflict(
+                "data.standardise by client lets one record move all others, so no sensitivity is known: \
+                 standardise by agreed constants (a CSV file), or set privacy.mechanism = \"none\""
+                    .into(),
+            ));
+        }
         let plan = Self { row, model, privacy, base: base.to_path_buf(), topology, config };
         // A method refuses parameters that do not fit together before any data is read.
         struct Nothing;
@@ -66,7 +83,8 @@ impl Plan {
             type Output = ();
             fn visit<A: fedkin_core::algorithm::Algorithm>(self, _: A) {}
         }
-        registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing).map_err(conflict)?;
+        registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing)
+            .map_err(conflict)?;
         Ok(plan)
     }
 
@@ -136,7 +154,7 @@ impl Plan {
                 .integer("clients_per_server")
                 .map(|count| u32::try_from(count * merged).unwrap_or(u32::MAX)),
             max_norm2: max_norm * max_norm,
-            dimension: self.model.dimension(world.schema.features.len()),
+            dimension: self.model.dimension(world.schema.columns()),
             clusters: federation.clusters(),
             privacy: self.privacy,
         };
@@ -150,8 +168,14 @@ impl Plan {
                 _ => None,
             })
             .collect();
-        let live =
-            start(self.row.name, &self.config.algorithm_values, &self.context(), run, &federation, &world.train)?;
+        let live = start(
+            self.row.name,
+            &self.config.algorithm_values,
+            &self.context(),
+            run,
+            &federation,
+            &world.train,
+        )?;
         Ok(Stage { live, scorer: Scorer::new(world, &self.model, self.row.personal, &wanted) })
     }
 }

@@ -96,13 +96,13 @@ pub struct Outcome {
 }
 
 /// A checkpoint file, and how often it is written while the repeat runs (never where absent).
-pub struct Resume<'a> {
+pub(crate) struct Resume<'a> {
     pub path: &'a Path,
     pub every: Option<Duration>,
 }
 
 /// Runs one repeat. `keep` keeps the data and the models in the outcome.
-pub fn run_repeat(
+pub(crate) fn run_repeat(
     plan: &Plan,
     repeat: u32,
     resume: Option<&Resume<'_>>,
@@ -115,8 +115,13 @@ pub fn run_repeat(
     let mut metrics = Metrics::default();
     let mut ended = false;
     let mut watch = Watch::default();
-    if let Some(found) = resume.map(|resume| checkpoint::load(resume.path, &identity)).transpose()?.flatten() {
-        let damaged = |_| Error::Usage(format!("the checkpoint of repeat {repeat} cannot be read: delete it to start again"));
+    if let Some(found) = resume.map(|resume| checkpoint::load(resume.path, &identity)).transpose()?.flatten()
+    {
+        let damaged = |_| {
+            Error::Usage(format!(
+                "the checkpoint of repeat {repeat} cannot be read: delete it to start again"
+            ))
+        };
         let mut reader = Reader::new(&found.payload);
         metrics = Metrics::get(&mut reader).map_err(damaged)?;
         ended = bool::get(&mut reader).map_err(damaged)?;
@@ -135,26 +140,34 @@ pub fn run_repeat(
             }
             return Err(Error::Interrupted(format!("round {} of {last}", live.steps())));
         }
-        match live.step()? {
-            Progress::Ended => ended = true,
+        let progress = live.step()?;
+        let round = live.steps();
+        let mut push =
+            |metric: &str, value: f64| metrics.push(Row { repeat, round, node: "", metric, value });
+        let due = round.is_multiple_of(plan.every()) || round == last;
+        let evaluate = match progress {
+            Progress::Ended => {
+                ended = true;
+                // A method may end before the configured rounds, between two evaluations.
+                !due
+            }
             Progress::Round(counts) => {
-                let round = live.steps();
                 watch.see(round, live.as_ref());
-                let mut push = |metric: &str, value: f64| metrics.push(Row { repeat, round, node: "", metric, value });
                 if counts.refused > 0 {
                     push("refused", f64::from(counts.refused));
                 }
                 if counts.rejected > 0 {
                     push("rejected", f64::from(counts.rejected));
                 }
-                if round.is_multiple_of(plan.every()) || round == last {
-                    for (name, summary) in columns.iter().zip(live.evaluate(&scorer)) {
-                        if summary.count > 0 {
-                            push(name, summary.mean());
-                        }
-                    }
-                }
                 (control.tick)();
+                due
+            }
+        };
+        if evaluate {
+            for (name, summary) in columns.iter().zip(live.evaluate(&scorer)) {
+                if summary.count > 0 {
+                    push(name, summary.mean());
+                }
             }
         }
         if let Some(resume) = resume

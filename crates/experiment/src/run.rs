@@ -5,6 +5,7 @@ use crate::artifacts::metrics::{self, Metrics};
 use crate::artifacts::{ArtifactError, atomic, graphs, ledger, models};
 use crate::config::{self, Config};
 use crate::error::Error;
+use crate::figures;
 use crate::plan::{Plan, tables};
 use crate::repeat::{Control, Outcome, Resume, Spent, run_repeat};
 use crate::scorer::{Metric, Shown};
@@ -77,10 +78,9 @@ impl PrivacySummary {
         let private = plan.privacy.demanded();
         let bound = match plan.privacy {
             fedkin_core::privacy::Privacy::None => "",
-            fedkin_core::privacy::Privacy::Zcdp(zcdp) => zcdp
-                .assumed
-                .or_else(|| plan.model.enforced_bound())
-                .map_or("", |bound| bound.trust().words()),
+            fedkin_core::privacy::Privacy::Zcdp(zcdp) => {
+                zcdp.assumed.or_else(|| plan.model.enforced_bound()).map_or("", |bound| bound.trust().words())
+            }
         };
         Self {
             mechanism: plan.config.privacy.text("mechanism").unwrap_or("none").to_string(),
@@ -265,7 +265,8 @@ fn write(
         held.entry(name).or_default().push((format!("{server}/{cluster}"), model.to_vec()));
     });
     for (name, list) in &held {
-        let borrowed: Vec<(String, &[f64])> = list.iter().map(|(key, model)| (key.clone(), model.as_slice())).collect();
+        let borrowed: Vec<(String, &[f64])> =
+            list.iter().map(|(key, model)| (key.clone(), model.as_slice())).collect();
         match *name {
             "served" => models::write_servers(&folder, &borrowed)?,
             _ => {
@@ -279,11 +280,13 @@ fn write(
     graphs::write(&path.join("graphs"), &world.federation)?;
     let lines: Vec<LedgerLine> = first.ledger.iter().map(|line| LedgerLine::new(line, &federation)).collect();
     ledger::write(&path.join("ledger.jsonl"), &lines)?;
+    crate::predict::write_guide(path, world, &federation)?;
     let (last, stderr) = final_values(&all);
-    let mut warnings: Vec<String> = outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()).collect();
+    let mut warnings: Vec<String> =
+        outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()).collect();
     warnings.sort_unstable();
     warnings.dedup();
-    Ok(Finished {
+    let finished = Finished {
         run: path.clone(),
         algorithm: plan.row.name.to_string(),
         models_sha256: models::models_sha256((0..clients).map(model)),
@@ -297,7 +300,9 @@ fn write(
         base: base.to_path_buf(),
         size: [clients, world.federation.servers(), world.federation.clusters()],
         warnings,
-    })
+    };
+    figures::write(path, &figures::of_run(plan, &finished, &all, first, world))?;
+    Ok(finished)
 }
 
 /// Means over repeats of the last value of every metric over all clients.

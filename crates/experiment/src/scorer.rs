@@ -121,7 +121,7 @@ pub struct Scorer {
 impl Scorer {
     /// What can be measured in this world on a method's models; `wanted` keeps only some of the models.
     pub fn new(world: &World, model: &Model, personal: &[&'static str], wanted: &[String]) -> Self {
-        let dimension = model.dimension(world.schema.features.len());
+        let dimension = model.dimension(world.schema.columns());
         let with_norm = |mut w: Vec<f64>| {
             w.resize(dimension, 0.0);
             let norm = norm2(&w);
@@ -170,7 +170,8 @@ impl Scorer {
                 columns.push(Column { name, metric, model: personal[0], active_only: true });
             }
         }
-        let keep_test = tested && columns.iter().any(|c| matches!(c.metric, Metric::Mse | Metric::Accuracy | Metric::LogLoss));
+        let keep_test = tested
+            && columns.iter().any(|c| matches!(c.metric, Metric::Mse | Metric::Accuracy | Metric::LogLoss));
         let keep_train = columns.iter().any(|c| c.metric == Metric::TrainLoss);
         Self {
             columns,
@@ -207,7 +208,7 @@ fn references(world: &World, model: &Model, cluster: &[u32]) -> Option<Vec<Vec<f
                     targets.extend_from_slice(test.targets());
                 }
             }
-            let columns = model.dimension(world.schema.features.len());
+            let columns = model.dimension(world.schema.columns());
             let pooled = Dataset::new(columns, features, targets).ok()?;
             fit(&least_squares, &pooled, &vec![1.0; pooled.rows()], 0.0).ok()
         })

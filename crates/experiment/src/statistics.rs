@@ -1,18 +1,10 @@
 //! Means with their standard errors.
 
+pub use crate::report::Estimate;
 use crate::scorer::Shown;
 
-/// A mean and its standard error; no error from a single value.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// The mean.
-    pub mean: f64,
-    /// Its standard error.
-    pub stderr: Option<f64>,
-}
-
-/// Mean and standard error of values.
-pub fn moments(values: &[f64]) -> Estimate {
+/// Mean and standard error of values; no error from a single one.
+pub(crate) fn moments(values: &[f64]) -> Estimate {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let stderr = (values.len() > 1).then(|| {
@@ -25,7 +17,10 @@ pub fn moments(values: &[f64]) -> Estimate {
 /// Mean over repeats as it is shown: averaged first, then in decibels or percent.
 pub fn estimate(values: &[f64], shown: Shown) -> Estimate {
     let plain = moments(values);
-    Estimate { mean: shown.value(plain.mean), stderr: plain.stderr.map(|error| shown.error(plain.mean, error)) }
+    Estimate {
+        mean: shown.value(plain.mean),
+        stderr: plain.stderr.map(|error| shown.error(plain.mean, error)),
+    }
 }
 
 /// The paired difference a - b over equal seeds, each taken as shown (decibels, percent).

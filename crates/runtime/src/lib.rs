@@ -1,8 +1,8 @@
 //! Drives the machines of `fedkin-core`: in one process on all cores, later on many machines.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-mod local;
 mod live;
+mod local;
 
 pub use live::{Live, Progress, start};
 pub use local::{Fault, Judge, Simulation, Summary};

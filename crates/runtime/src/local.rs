@@ -102,14 +102,27 @@ impl<A: Algorithm> Simulation<A> {
             .par_iter()
             .map(|&id| {
                 let server = Server::open(&algorithm, &run, federation, id);
-                let clients: Result<Vec<_>, Fault> =
-                    server.members().par_iter().with_min_len(CHUNK).map(|member| join(&server, member)).collect();
+                let clients: Result<Vec<_>, Fault> = server
+                    .members()
+                    .par_iter()
+                    .with_min_len(CHUNK)
+                    .map(|member| join(&server, member))
+                    .collect();
                 Ok((server, clients?))
             })
             .collect::<Result<_, Fault>>()?;
         let (servers, clients) = opened.into_iter().unzip();
         let ledger = Ledger::default();
-        Ok(Self { algorithm, run, servers, clients, ledger, step: 0, ended: false, scratch: Scratch::default() })
+        Ok(Self {
+            algorithm,
+            run,
+            servers,
+            clients,
+            ledger,
+            step: 0,
+            ended: false,
+            scratch: Scratch::default(),
+        })
     }
 
     /// Runs the next step on all servers.
@@ -130,9 +143,11 @@ impl<A: Algorithm> Simulation<A> {
         }
         self.step = step;
         let secret = Secret::Simulated(run.seed);
-        let work = self.servers.iter_mut().zip(&mut self.clients).flat_map(|(server, clients)| {
-            server.chunks(algorithm, run).zip(clients.chunks_mut(CHUNK))
-        });
+        let work = self
+            .servers
+            .iter_mut()
+            .zip(&mut self.clients)
+            .flat_map(|(server, clients)| server.chunks(algorithm, run).zip(clients.chunks_mut(CHUNK)));
         let ask = |scratch: &mut Scratch<A>, (mut chunk, clients): (Chunk<'_, A>, &mut [Client<A>])| {
             chunk.run(clients, secret, scratch);
         };
@@ -161,7 +176,8 @@ impl<A: Algorithm> Simulation<A> {
         };
         if parallel {
             self.servers.par_iter_mut().for_each(mix);
-            let chunks: Vec<_> = self.servers.iter_mut().flat_map(|server| server.chunks(algorithm, run)).collect();
+            let chunks: Vec<_> =
+                self.servers.iter_mut().flat_map(|server| server.chunks(algorithm, run)).collect();
             chunks.into_par_iter().for_each(|mut chunk| chunk.settle());
         } else {
             self.servers.iter_mut().for_each(mix);
@@ -248,16 +264,25 @@ impl<A: Algorithm> Simulation<A> {
                 let active = server.verdicts()[position] == Verdict::Value;
                 row.clear();
                 row.resize(judge.columns(), f64::NAN);
-                server.personal(&self.algorithm, &self.run, position, &clients[position], scratch, &mut |name, model| {
-                    judge.score(member, active, name, model, row);
-                });
+                server.personal(
+                    &self.algorithm,
+                    &self.run,
+                    position,
+                    &clients[position],
+                    scratch,
+                    &mut |name, model| {
+                        judge.score(member, active, name, model, row);
+                    },
+                );
                 each(&mut result, member, row);
             }
             result
         };
-        let chunks = self.clients.iter().enumerate().flat_map(|(s, clients)| {
-            (0..clients.len()).step_by(CHUNK).map(move |first| (s, first))
-        });
+        let chunks = self
+            .clients
+            .iter()
+            .enumerate()
+            .flat_map(|(s, clients)| (0..clients.len()).step_by(CHUNK).map(move |first| (s, first)));
         if self.worth_threads() {
             let chunks: Vec<_> = chunks.collect();
             chunks.into_par_iter().map_init(|| (Scratch::default(), Vec::new()), score).collect()
@@ -310,11 +335,18 @@ impl<A: Algorithm> Simulation<A> {
         let mut scratch = Scratch::default();
         for (id, (s, position)) in places.into_iter().enumerate() {
             let (server, client) = (&self.servers[s as usize], &self.clients[s as usize][position as usize]);
-            server.personal(&self.algorithm, &self.run, position as usize, client, &mut scratch, &mut |name, model| {
-                if name == A::PERSONAL[0] {
-                    out(id as u32, model);
-                }
-            });
+            server.personal(
+                &self.algorithm,
+                &self.run,
+                position as usize,
+                client,
+                &mut scratch,
+                &mut |name, model| {
+                    if name == A::PERSONAL[0] {
+                        out(id as u32, model);
+                    }
+                },
+            );
         }
     }
 

@@ -4,12 +4,12 @@
 mod common;
 
 use common::{Small, small};
-use fedkin_core::algorithm::registry::{self, Visitor};
+use fedkin_core::Federation;
 use fedkin_core::algorithm::Algorithm;
+use fedkin_core::algorithm::registry::{self, Visitor};
 use fedkin_core::params::Values;
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::round::{ClientNode, Effect, Envelope, Peer, Secret, ServerNode};
-use fedkin_core::Federation;
 use fedkin_runtime::{Progress, Simulation};
 use std::collections::BTreeMap;
 
@@ -62,18 +62,19 @@ impl Visitor for Messages<'_> {
         let mut disk: BTreeMap<Peer, Vec<u8>> = BTreeMap::new();
         let mut wire: Vec<Envelope> = Vec::new();
         let mut done = 0;
-        let mut act = |peer: Peer, effects: Vec<Effect>, wire: &mut Vec<Envelope>, disk: &mut BTreeMap<_, _>| {
-            for effect in effects {
-                match effect {
-                    Effect::Commit(record) => {
-                        disk.insert(peer, record);
+        let mut act =
+            |peer: Peer, effects: Vec<Effect>, wire: &mut Vec<Envelope>, disk: &mut BTreeMap<_, _>| {
+                for effect in effects {
+                    match effect {
+                        Effect::Commit(record) => {
+                            disk.insert(peer, record);
+                        }
+                        Effect::Send(envelope) => wire.push(envelope),
+                        Effect::Done => done += 1,
                     }
-                    Effect::Send(envelope) => wire.push(envelope),
-                    Effect::Done => done += 1,
                 }
-            }
-            done
-        };
+                done
+            };
         for id in 0..servers.len() {
             let effects = servers[id].start(&algorithm, run);
             act(Peer::Server(id as u32), effects, &mut wire, &mut disk);

@@ -22,9 +22,7 @@
 //! upload is kept. The dual is computed from the perturbed model: from the exact one it would leak.
 //! An empty cell (no chosen client of the cluster) uses the model the server last served for it.
 
-use super::{
-    Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares,
-};
+use super::{Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares};
 use crate::codec::Codec;
 use crate::dataset::Dataset;
 use crate::federation::Member;
@@ -177,7 +175,15 @@ impl<R: Rule> Algorithm for Admm<R> {
         up.model.len() == now.at.run.dimension
     }
 
-    fn absorb(&self, _: &Self::Server, seat: &mut Seat, _: Now<'_>, member: &Member, up: &Up, sum: &mut Cells) {
+    fn absorb(
+        &self,
+        _: &Self::Server,
+        seat: &mut Seat,
+        _: Now<'_>,
+        member: &Member,
+        up: &Up,
+        sum: &mut Cells,
+    ) {
         axpy(-self.penalty, &up.model, &mut seat.dual);
         sum.add(member.cluster as usize, 1.0, -1.0 / self.penalty, &seat.dual);
     }

@@ -3,7 +3,9 @@
 //! Objective for cluster q: the minimiser of the sum of f_k, equation (16), over the cluster's clients.
 
 use super::registry::Method;
-use super::{Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Phase, ROUND, Run, Seats, ServerView};
+use super::{
+    Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
+};
 use crate::dataset::Dataset;
 use crate::federation::Member;
 use crate::model::{Model, Unsolved, fit};
@@ -81,7 +83,13 @@ impl Algorithm for Centralized {
         if step == 1 { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
-    fn plan(&self, _: &mut Vec<f64>, _: &mut Seats<'_, Records>, _: Now<'_>, _: &mut PublicRng) -> super::Who {
+    fn plan(
+        &self,
+        _: &mut Vec<f64>,
+        _: &mut Seats<'_, Records>,
+        _: Now<'_>,
+        _: &mut PublicRng,
+    ) -> super::Who {
         super::Who::All
     }
 
@@ -95,7 +103,7 @@ impl Algorithm for Centralized {
         up.features.len() == up.targets.len() * now.at.run.dimension
     }
 
-    /// Raw records may be as large as they are: only numbers that are not finite are turned away.
+    /// Raw records may be as large as they are; they were finite when they were loaded.
     fn check(&self, seat: &Records, now: Now<'_>, up: &Records) -> Result<(), super::Reject> {
         if self.fits(seat, now, up) { Ok(()) } else { Err(super::Reject("wrong shape")) }
     }

@@ -180,10 +180,24 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     }
 
     /// The rest for one client. Reads its own seat only; `out` holds an older message: overwrite all of it.
-    fn down(&self, server: &Self::Server, seat: &Self::Seat, now: Now<'_>, member: &Member, out: &mut Self::Down);
+    fn down(
+        &self,
+        server: &Self::Server,
+        seat: &Self::Seat,
+        now: Now<'_>,
+        member: &Member,
+        out: &mut Self::Down,
+    );
 
     /// The last message: what the client is served.
-    fn serve(&self, server: &Self::Server, seat: &Self::Seat, now: Now<'_>, member: &Member, out: &mut Self::Down) {
+    fn serve(
+        &self,
+        server: &Self::Server,
+        seat: &Self::Seat,
+        now: Now<'_>,
+        member: &Member,
+        out: &mut Self::Down,
+    ) {
         self.down(server, seat, now, member, out);
     }
 
@@ -241,7 +255,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     fn held(&self, _server: &Self::Server, _run: &Run, _out: &mut Held<'_>) {}
 
     /// Brings a client's data into the method's form.
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Self::Local, Unsolved>;
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member)
+    -> Result<Self::Local, Unsolved>;
 
     /// A client's answer. `spare` holds an older upload's buffers: overwrite, never read. `memory` is
     /// written only once nothing can be refused any more.
@@ -255,7 +270,13 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     ) -> Result<Released<Self::Up>, Refusal>;
 
     /// The client's models by name, given what it is served.
-    fn personal(&self, mine: &Self::Local, memory: &Self::Memory, served: Ask<'_, Self>, out: &mut Personal<'_>);
+    fn personal(
+        &self,
+        mine: &Self::Local,
+        memory: &Self::Memory,
+        served: Ask<'_, Self>,
+        out: &mut Personal<'_>,
+    );
 
     /// What to try when uploads grow beyond the bound.
     fn advice(&self) -> &'static str {

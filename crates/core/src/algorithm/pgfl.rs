@@ -128,8 +128,7 @@ impl Method for Admm<Pgfl> {
 
 impl Rule for Pgfl {
     const NAME: &'static str = "pgfl";
-    const ADVICE: &'static str =
-        "raise `algorithm.penalty` (dual = \"served\" diverges up to about 0.5) or set algorithm.dual = \"aggregate\"";
+    const ADVICE: &'static str = "raise `algorithm.penalty` (dual = \"served\" diverges up to about 0.5) or set algorithm.dual = \"aggregate\"";
     type State = State;
     type Share = Share;
 
@@ -150,7 +149,11 @@ impl Rule for Pgfl {
 
     fn close(&self, state: &mut State, _: Now<'_>, aggregates: Vec<f64>) -> Share {
         state.aggregate.copy_from_slice(&aggregates);
-        Share { aggregate: aggregates, variance: state.kin.variance.clone(), distance: state.kin.distance.clone() }
+        Share {
+            aggregate: aggregates,
+            variance: state.kin.variance.clone(),
+            distance: state.kin.distance.clone(),
+        }
     }
 
     fn mix(&self, state: &mut State, now: Now<'_>, shares: &[(u32, &Share)]) {
@@ -225,7 +228,11 @@ impl Kin {
             self.variance[q] = if shares.len() > 1 { spread / (n * (n - 1.0)) } else { 0.0 };
             let mut others = vec![0.0; dimension];
             for r in (0..clusters).filter(|r| *r != q) {
-                axpy(1.0 / (clusters - 1) as f64, &self.means[r * dimension..(r + 1) * dimension], &mut others);
+                axpy(
+                    1.0 / (clusters - 1) as f64,
+                    &self.means[r * dimension..(r + 1) * dimension],
+                    &mut others,
+                );
             }
             self.distance[q] = distance2(&self.means[range], &others);
         }

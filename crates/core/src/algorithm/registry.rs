@@ -74,6 +74,8 @@ registry! {
         "the papers' single-step server update, for comparison with the multi-step one";
     "gfl": Admm<Pgfl>, connected: true, Arrange { one_cluster: true, ..AS_IS },
         "graph federated learning: one model for all, PGFL with Q = 1";
+    "gfed": Admm<GFedMtl>, connected: true, Arrange { one_cluster: true, ..AS_IS },
+        "the GFedMtl paper's baseline: one model for all, GFedMtl with Q = 1";
     "clusterfl": Admm<Pgfl>, connected: false, Arrange { no_edges: true, ..AS_IS },
         "clustered learning at each server alone, PGFL without edges";
     "one-cloud": Admm<Pgfl>, connected: false, Arrange { one_server: true, ..AS_IS },

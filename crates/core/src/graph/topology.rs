@@ -19,7 +19,9 @@ pub enum TopologyError {
     #[error("server {0} has an edge to itself")]
     Loop(u32),
     /// Fewer edges than a spanning tree needs, or more than a complete graph has.
-    #[error("{servers} servers with mean degree {mean_degree} need {edges} edges; a connected graph has {least} to {most}")]
+    #[error(
+        "{servers} servers with mean degree {mean_degree} need {edges} edges; a connected graph has {least} to {most}"
+    )]
     Degree {
         /// Number of nodes.
         servers: usize,

@@ -189,7 +189,8 @@ mod tests {
                 let mut down = w;
                 up[j] += h;
                 down[j] -= h;
-                let slope = (model.objective(&data, 0.05, &up) - model.objective(&data, 0.05, &down)) / (2.0 * h);
+                let slope =
+                    (model.objective(&data, 0.05, &up) - model.objective(&data, 0.05, &down)) / (2.0 * h);
                 assert!((slope - gradient[j]).abs() < 1e-7, "{model:?} coordinate {j}");
             }
         }
@@ -197,8 +198,7 @@ mod tests {
 
     #[test]
     fn prediction_of_a_raw_record_equals_that_of_the_prepared_one() {
-        let model =
-            Model { loss: Loss::Squared, regularisation: 0.0, bias: true, feature_norm: Some(1.5) };
+        let model = Model { loss: Loss::Squared, regularisation: 0.0, bias: true, feature_norm: Some(1.5) };
         let data = sample(6, 3, false);
         let prepared = model.prepare(&data);
         let w = [0.4, -1.0, 0.2, 0.7];

@@ -9,8 +9,8 @@
 //!
 //! solved symmetrically through `c I + S G S` with S = sqrt(W). Each iteration costs D^3 whatever d is.
 
-use super::prox::Unsolved;
 use super::Loss;
+use super::prox::Unsolved;
 use crate::dataset::Dataset;
 use crate::numeric::{Cholesky, add_diagonal, add_weighted_gram, axpy, dot, norm2};
 
@@ -77,6 +77,7 @@ impl Curved {
             sum
         };
         let mut now = value(0.0, a, delta, ga, gd, z);
+        let mut solved = false;
         for _ in 0..ITERATIONS {
             for i in 0..n {
                 r[i] = -(self.weights[i] * self.loss.slope(z[i] + ga[i], y[i]) + curvature * a[i]);
@@ -85,6 +86,7 @@ impl Curved {
             // |gradient in w|^2 = r' G r
             let gradient2 = dot(r, gd).max(0.0);
             if gradient2.sqrt() <= TOLERANCE * scale {
+                solved = true;
                 break;
             }
             // delta = (r - S (c I + S G S)^-1 S G r) / c
@@ -109,6 +111,7 @@ impl Curved {
             let Some((step, next)) = search(now, descent, |t| value(t, a, delta, ga, gd, z)) else {
                 // No decrease is left in floating point: this is the minimum, or a failure if far from it.
                 if gradient2.sqrt() <= 1e-7 * scale {
+                    solved = true;
                     break;
                 }
                 return Err(Unsolved("Newton's method found no decrease"));
@@ -116,6 +119,9 @@ impl Curved {
             axpy(step, delta, a);
             axpy(step, gd, ga);
             now = next;
+        }
+        if !solved {
+            return Err(Unsolved("Newton's method did not end"));
         }
         for (i, a) in a.iter().enumerate() {
             axpy(*a, data.row(i), w);
@@ -190,7 +196,11 @@ pub(super) fn in_parameters(
             trial
         };
         let Some((t, next)) = search(now, descent, |t| value(&trial(t))) else {
-            return if size <= 1e-7 * scale { Ok(()) } else { Err(Unsolved("Newton's method found no decrease")) };
+            return if size <= 1e-7 * scale {
+                Ok(())
+            } else {
+                Err(Unsolved("Newton's method found no decrease"))
+            };
         };
         axpy(t, &step, w);
         now = next;

@@ -95,7 +95,11 @@ impl Prox {
             Form::RidgeRows(factor) => {
                 work.clear();
                 work.extend(
-                    self.data.targets().iter().enumerate().map(|(i, y)| y - pull * dot(self.data.row(i), centre)),
+                    self.data
+                        .targets()
+                        .iter()
+                        .enumerate()
+                        .map(|(i, y)| y - pull * dot(self.data.row(i), centre)),
                 );
                 factor.solve(work);
                 for (out, centre) in out.iter_mut().zip(centre) {
@@ -125,7 +129,9 @@ impl Prox {
 /// The minimiser of `sum_i weight_i loss(x_i'w, y_i) + strength |w|^2` on prepared data.
 pub fn fit(model: &Model, data: &Dataset, weights: &[f64], strength: f64) -> Result<Vec<f64>, Unsolved> {
     if strength <= 0.0 && data.rows() < data.columns() {
-        return Err(Unsolved("without regularisation and with fewer records than parameters it has no unique solution"));
+        return Err(Unsolved(
+            "without regularisation and with fewer records than parameters it has no unique solution",
+        ));
     }
     let mut w = vec![0.0; data.columns()];
     newton::in_parameters(model.loss, data, weights, 2.0 * strength, &mut w)?;

@@ -89,8 +89,14 @@ impl<'a> Gate<'a> {
         if self.demands_privacy {
             return Err(Refusal::NotPrivate);
         }
-        let charge =
-            Charge { what, mechanism: "disclosed", trust: None, sigma: 0.0, cost: Cost::default(), size: size as u32 };
+        let charge = Charge {
+            what,
+            mechanism: "disclosed",
+            trust: None,
+            sigma: 0.0,
+            cost: Cost::default(),
+            size: size as u32,
+        };
         self.pending.push(charge);
         Ok(Released::new(value))
     }

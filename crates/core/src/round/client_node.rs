@@ -53,7 +53,8 @@ impl<A: Algorithm> ClientNode<A> {
         }
         match &envelope.message {
             Message::Ask(label, common, down) => {
-                let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down)) else {
+                let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down))
+                else {
                     return Vec::new();
                 };
                 let ask = Ask::new(envelope.step, Label(*label), &common, &down);

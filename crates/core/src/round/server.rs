@@ -93,7 +93,19 @@ impl<A: Algorithm> Server<A> {
         let verdicts = vec![Verdict::NotAsked; members.len()];
         let common = A::Common::default();
         let touched = Vec::new();
-        Self { id, members, neighbours, state, seats, touched, verdicts, folds, common, step: 0, label: DELIVER }
+        Self {
+            id,
+            members,
+            neighbours,
+            state,
+            seats,
+            touched,
+            verdicts,
+            folds,
+            common,
+            step: 0,
+            label: DELIVER,
+        }
     }
 
     /// The server's number.
@@ -151,17 +163,17 @@ impl<A: Algorithm> Server<A> {
     }
 
     /// The step's work in independent pieces; every chunk must be run or fed before `close`.
-    pub fn chunks<'a>(&'a mut self, algorithm: &'a A, run: &'a Run) -> impl Iterator<Item = Chunk<'a, A>> + 'a {
+    pub fn chunks<'a>(
+        &'a mut self,
+        algorithm: &'a A,
+        run: &'a Run,
+    ) -> impl Iterator<Item = Chunk<'a, A>> + 'a {
         let Self { id, members, neighbours, state, seats, verdicts, folds, common, step, label, .. } = self;
         let (state, common, members): (&A::Server, &A::Common, &[Member]) = (state, common, members);
         let at = ServerView { run, id: *id, members, neighbours };
         let now = Now { step: *step, label: *label, at };
-        members
-            .chunks(CHUNK)
-            .zip(seats.chunks_mut(CHUNK))
-            .zip(verdicts.chunks_mut(CHUNK))
-            .zip(folds)
-            .map(move |(((members, seats), verdicts), fold)| Chunk {
+        members.chunks(CHUNK).zip(seats.chunks_mut(CHUNK)).zip(verdicts.chunks_mut(CHUNK)).zip(folds).map(
+            move |(((members, seats), verdicts), fold)| Chunk {
                 algorithm,
                 state,
                 common,
@@ -170,7 +182,8 @@ impl<A: Algorithm> Server<A> {
                 seats,
                 verdicts,
                 fold,
-            })
+            },
+        )
     }
 
     /// All answers are in: merges the chunks in order and makes the share for the neighbours.
@@ -178,7 +191,8 @@ impl<A: Algorithm> Server<A> {
         let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
         let closed = Closed { now: Now { step: self.step, label: self.label, at }, verdicts: &self.verdicts };
         let mut counts = Counts::default();
-        let empty = &mut Fold { cells: Cells::new(algorithm.cells(at).0, algorithm.cells(at).1), ..Fold::default() };
+        let empty =
+            &mut Fold { cells: Cells::new(algorithm.cells(at).0, algorithm.cells(at).1), ..Fold::default() };
         let (first, later) = match self.folds.split_first_mut() {
             Some((first, later)) => (first, later),
             None => (empty, &mut [][..]),
@@ -317,7 +331,8 @@ impl<A: Algorithm> Chunk<'_, A> {
             let mut down = std::mem::take(&mut scratch.down);
             self.down(i, &mut down);
             let ask = Ask::new(self.now.step, self.now.label, self.common, &down);
-            let answer = client.answer(self.algorithm, self.now.at.run, secret, &self.members[i], ask, scratch);
+            let answer =
+                client.answer(self.algorithm, self.now.at.run, secret, &self.members[i], ask, scratch);
             scratch.down = down;
             self.fold.tally.count(&scratch.pending);
             match answer {
@@ -349,7 +364,14 @@ impl<A: Algorithm> Chunk<'_, A> {
                 }
                 Ok(()) => {
                     let cells = &mut self.fold.cells;
-                    self.algorithm.absorb(self.state, &mut self.seats[i], self.now, &self.members[i], up, cells);
+                    self.algorithm.absorb(
+                        self.state,
+                        &mut self.seats[i],
+                        self.now,
+                        &self.members[i],
+                        up,
+                        cells,
+                    );
                     self.fold.counts.values += 1;
                     Verdict::Value
                 }

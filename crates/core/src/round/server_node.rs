@@ -35,7 +35,14 @@ impl<A: Algorithm> ServerNode<A> {
     /// A server before the first step.
     pub fn new(algorithm: &A, run: &Run, federation: &Federation, id: u32) -> Self {
         let server = Server::open(algorithm, run, federation, id);
-        Self { server, step: 0, stage: Stage::Asking, answers: BTreeMap::new(), shares: BTreeMap::new(), label: 0 }
+        Self {
+            server,
+            step: 0,
+            stage: Stage::Asking,
+            answers: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            label: 0,
+        }
     }
 
     /// The server.
@@ -106,7 +113,12 @@ impl<A: Algorithm> ServerNode<A> {
                 if chunk.is_asked(i) && !answers.contains_key(&position) {
                     chunk.down(i, &mut down);
                     let message = Message::Ask(label, common.clone(), down.to_bytes());
-                    effects.push(Effect::Send(Envelope { from: me, to: Peer::Client(member.id), step, message }));
+                    effects.push(Effect::Send(Envelope {
+                        from: me,
+                        to: Peer::Client(member.id),
+                        step,
+                        message,
+                    }));
                 }
             }
         }
@@ -164,7 +176,8 @@ impl<A: Algorithm> ServerNode<A> {
         match (&envelope.message, envelope.from) {
             (Message::Up(_) | Message::Refused, Peer::Client(id)) => {
                 let position = self.server.members().binary_search_by_key(&id, |member| member.id);
-                let (Ok(position), true) = (position, self.stage == Stage::Asking && envelope.step == self.step)
+                let (Ok(position), true) =
+                    (position, self.stage == Stage::Asking && envelope.step == self.step)
                 else {
                     return effects;
                 };
@@ -176,7 +189,8 @@ impl<A: Algorithm> ServerNode<A> {
                     _ => None,
                 };
                 self.answers.entry(position as u32).or_insert(answer);
-                let asked = self.server.verdicts().iter().filter(|verdict| **verdict == Verdict::Asked).count();
+                let asked =
+                    self.server.verdicts().iter().filter(|verdict| **verdict == Verdict::Asked).count();
                 if self.answers.len() == asked {
                     self.fold(algorithm, run, &mut effects);
                     self.advance(algorithm, run, &mut effects);
@@ -220,9 +234,11 @@ impl<A: Algorithm> ServerNode<A> {
         self.stage = Stage::Sharing;
         self.shares.insert((self.step, self.server.id()), share.to_bytes());
         effects.push(Effect::Commit(self.record()));
-        effects.extend(self.share_effects(self.step).into_iter().filter(|effect| {
-            matches!(effect, Effect::Send(envelope) if envelope.step == self.step)
-        }));
+        effects.extend(
+            self.share_effects(self.step)
+                .into_iter()
+                .filter(|effect| matches!(effect, Effect::Send(envelope) if envelope.step == self.step)),
+        );
     }
 
     /// Mixes once the shares of all neighbours are in.

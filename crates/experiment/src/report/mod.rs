@@ -21,13 +21,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use raster::png;
 pub use table::text_table;
 
 /// Everything the page shows. Empty parts are left out of the page.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Report {
     /// Name of the run.
     pub title: String,
@@ -54,7 +54,7 @@ pub struct Report {
 }
 
 /// A statement, its verdict and what the verdict rests on.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Claim {
     /// The statement.
     pub text: String,
@@ -65,7 +65,7 @@ pub struct Claim {
 }
 
 /// What a run says about a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// True here, by more than the error.
@@ -79,7 +79,7 @@ pub enum Verdict {
 }
 
 /// Methods in rows, measures in columns.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Table {
     /// What the table compares.
     pub caption: String,
@@ -90,7 +90,7 @@ pub struct Table {
 }
 
 /// A measure.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -101,7 +101,7 @@ pub struct Column {
 }
 
 /// Which end of a measure is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
     /// Errors, traffic, time.
@@ -111,7 +111,7 @@ pub enum Better {
 }
 
 /// A method and its measures.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     /// The method's name.
     pub label: String,
@@ -122,7 +122,7 @@ pub struct Row {
 }
 
 /// A mean over repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
@@ -131,7 +131,7 @@ pub struct Estimate {
 }
 
 /// Lines over a common axis.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     /// File stem.
     pub id: String,
@@ -152,7 +152,7 @@ pub struct Chart {
 }
 
 /// How values are spread along an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Equal differences, equal lengths.
@@ -162,7 +162,7 @@ pub enum Scale {
 }
 
 /// One line.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
     /// Its name in the figure.
     pub label: String,
@@ -175,7 +175,7 @@ pub struct Series {
 }
 
 /// One point of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Where.
     pub x: f64,
@@ -186,7 +186,7 @@ pub struct Point {
 }
 
 /// One value per client, for several methods.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Distribution {
     /// File stem.
     pub id: String,
@@ -199,7 +199,7 @@ pub struct Distribution {
 }
 
 /// The servers and their links.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerGraph {
     /// The servers.
     pub servers: Vec<ServerNode>,
@@ -212,7 +212,7 @@ pub struct ServerGraph {
 }
 
 /// One server.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerNode {
     /// Its name.
     pub name: String,
@@ -221,7 +221,7 @@ pub struct ServerNode {
 }
 
 /// What was spent, and what the figures rest on.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Privacy {
     /// The mechanism, with its parameters.
     pub mechanism: String,
@@ -244,7 +244,7 @@ pub struct Privacy {
 }
 
 /// A standalone figure.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
     /// File stem: lower-case letters, digits and dashes, different for each figure of a report.
     pub id: String,

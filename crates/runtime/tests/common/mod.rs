@@ -37,8 +37,7 @@ pub fn small(seed: u64, clients: usize, dimension: usize, rounds: u32) -> Small 
         entries.push(Entry { name: format!("c{k:05}"), server: rng.below(4), cluster, samples });
     }
     let names = |prefix: &str, count: usize| (0..count).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
-    let (federation, _) =
-        Federation::new(entries, names("s", 4), names("q", 3), Topology::ring(4)).unwrap();
+    let (federation, _) = Federation::new(entries, names("s", 4), names("q", 3), Topology::ring(4)).unwrap();
     let model = Model { loss: Loss::Squared, regularisation: 0.01, bias: false, feature_norm: None };
     let run = Run {
         seed,
@@ -55,7 +54,8 @@ pub fn small(seed: u64, clients: usize, dimension: usize, rounds: u32) -> Small 
 impl Small {
     /// Noise as in the paper's Fig 3, bound on trust.
     pub fn private(mut self) -> Self {
-        let zcdp = Zcdp { initial_budget: 0.01, growth: 0.98, assumed: Some(Bound::assumed(0.05)), budget: None };
+        let zcdp =
+            Zcdp { initial_budget: 0.01, growth: 0.98, assumed: Some(Bound::assumed(0.05)), budget: None };
         self.run.privacy = Privacy::Zcdp(zcdp);
         self.context.privacy = self.run.privacy;
         self

@@ -1,0 +1,103 @@
+//! What a paper claims, decided by paired differences of the measured curves.
+//!
+//! A check is `A < B` or `A > B`, with curve labels on both sides and, optionally, ` @ x` for a round (or a
+//! swept value) other than the last; or `A @ x1 < A @ x2` between points. "Holds" needs a difference of more
+//! than two standard errors in the claimed direction, "fails" the same in the other; between, it is fragile.
+
+use crate::compare::CurveResult;
+use crate::config::Claim;
+use crate::error::Error;
+use crate::report::Verdict;
+use crate::scorer::Shown;
+use crate::statistics::paired;
+use fedkin_core::params::suggest;
+use serde::Serialize;
+
+/// A claim with what was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClaimResult {
+    /// What the paper says.
+    pub text: String,
+    /// Whether it holds here.
+    pub verdict: Verdict,
+    /// The numbers.
+    pub evidence: String,
+}
+
+/// Decides every claim.
+pub(crate) fn judge(
+    claims: &[Claim],
+    curves: &[CurveResult],
+    shown: Shown,
+) -> Result<Vec<ClaimResult>, Error> {
+    claims
+        .iter()
+        .map(|claim| {
+            let Some(check) = &claim.check else {
+                let evidence = "no check is given for this claim".to_string();
+                return Ok(ClaimResult { text: claim.text.clone(), verdict: Verdict::Untested, evidence });
+            };
+            let (verdict, evidence) = decide(check, curves, shown)?;
+            Ok(ClaimResult { text: claim.text.clone(), verdict, evidence })
+        })
+        .collect()
+}
+
+fn decide(check: &str, curves: &[CurveResult], shown: Shown) -> Result<(Verdict, String), Error> {
+    let bad = |what: String| Error::Usage(format!("paper.claims check {check:?}: {what}"));
+    let (left, less, right) = if let Some((left, right)) = check.split_once(" < ") {
+        (left, true, right)
+    } else if let Some((left, right)) = check.split_once(" > ") {
+        (left, false, right)
+    } else {
+        return Err(bad("expected `A < B` or `A > B`".into()));
+    };
+    let (a, at_a) = point(left, curves).map_err(bad)?;
+    let (b, at_b) = point(right, curves).map_err(bad)?;
+    let gap = paired(a, b, shown);
+    let Some(stderr) = gap.stderr else {
+        let evidence =
+            format!("{at_a} minus {at_b}: {:.2} {}; one repeat has no error bar", gap.mean, shown.unit());
+        return Ok((Verdict::Untested, evidence));
+    };
+    let toward = if less { -gap.mean } else { gap.mean };
+    let verdict = if toward > 2.0 * stderr {
+        Verdict::Holds
+    } else if toward < -2.0 * stderr {
+        Verdict::Fails
+    } else {
+        Verdict::Fragile
+    };
+    let evidence = format!(
+        "{at_a} minus {at_b}: {:+.2} ± {:.2} {} (paired, {} repeats)",
+        gap.mean,
+        stderr,
+        shown.unit(),
+        a.len()
+    );
+    Ok((verdict, evidence))
+}
+
+fn point<'a>(text: &str, curves: &'a [CurveResult]) -> Result<(&'a [f64], String), String> {
+    let (label, at) = match text.split_once(" @ ") {
+        Some((label, x)) => {
+            let x: f64 = x.trim().parse().map_err(|_| format!("{x:?} is not a number"))?;
+            (label.trim(), Some(x))
+        }
+        None => (text.trim(), None),
+    };
+    let curve = curves.iter().find(|curve| curve.label == label).ok_or_else(|| {
+        format!("no curve {label:?}{}", suggest(label, curves.iter().map(|c| c.label.as_str())))
+    })?;
+    let i = match at {
+        None => curve.points.len() - 1,
+        // The nearest point that was evaluated.
+        Some(x) => curve
+            .points
+            .iter()
+            .enumerate()
+            .min_by(|(_, p), (_, q)| (p.x - x).abs().total_cmp(&(q.x - x).abs()))
+            .map_or(0, |(i, _)| i),
+    };
+    Ok((&curve.values[i], format!("{label} at {}", curve.points[i].x)))
+}

@@ -1,0 +1,366 @@
+//! Several methods on the same worlds: curves over rounds or over a swept key, with paired differences.
+
+use crate::artifacts::metrics::Metrics;
+use crate::claims::{self, ClaimResult};
+use crate::config::{self, Config, Curve, Override, Source};
+use crate::error::Error;
+use crate::plan::{Plan, tables};
+use crate::repeat::{Control, Resume, run_repeat};
+use crate::report::Point;
+use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
+use crate::scorer::{Metric, Shown};
+use crate::statistics::{Estimate, estimate};
+use fedkin_core::params::Value;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// One curve with what it was made of.
+#[derive(Debug, Clone, Serialize)]
+pub struct CurveResult {
+    /// Its name.
+    pub label: String,
+    /// Its colour key.
+    pub method: String,
+    /// The headline metric over x.
+    pub points: Vec<Point>,
+    /// Other metrics after the last round (or at the read round of a sweep's last value), as shown.
+    pub r#final: BTreeMap<String, Point>,
+    /// What its clients spent in the first repeat (of the last swept value).
+    pub privacy: PrivacySummary,
+    /// By point, then by repeat: the headline metric before it is shown.
+    #[serde(skip)]
+    pub values: Vec<Vec<f64>>,
+    /// By metric, then by repeat: the last value before it is shown.
+    #[serde(skip)]
+    pub last: BTreeMap<String, Vec<f64>>,
+    /// Every client's value of the headline metric after the first repeat.
+    #[serde(skip)]
+    pub clients: Vec<f64>,
+}
+
+/// Figures and remarks on what theory says.
+#[derive(Debug, Clone, Default)]
+pub struct Theory {
+    /// Figures.
+    pub charts: Vec<crate::report::Chart>,
+    /// Remarks.
+    pub notes: Vec<String>,
+}
+
+/// What a comparison gave: `--json` of `fedkin reproduce`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// The experiment.
+    pub name: String,
+    /// Where its report is.
+    pub run: PathBuf,
+    /// The headline metric.
+    pub metric: String,
+    /// Its unit as shown.
+    pub unit: &'static str,
+    /// What x is: `round` or the swept key.
+    pub x: String,
+    /// Repeats with seeds of their own.
+    pub repeats: u32,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// The curves.
+    pub curves: Vec<CurveResult>,
+    /// What the paper claims and what was found.
+    pub claims: Vec<ClaimResult>,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+    /// How the metric is shown.
+    #[serde(skip)]
+    pub shown: Shown,
+    /// The base config.
+    #[serde(skip)]
+    pub config: Config,
+    /// What theory says beside what was measured.
+    #[serde(skip)]
+    pub theory: Theory,
+    /// Name, clusters per server, edges: the world of the first repeat.
+    #[serde(skip)]
+    pub graph: Option<crate::report::ServerGraph>,
+}
+
+struct Job {
+    plan: Arc<Plan>,
+    curve: usize,
+    point: usize,
+    repeat: u32,
+    name: String,
+}
+
+struct Done {
+    curve: usize,
+    point: usize,
+    metrics: Metrics,
+    privacy: PrivacySummary,
+    clients: Vec<f64>,
+    warnings: Vec<String>,
+    graph: Option<crate::report::ServerGraph>,
+}
+
+/// A comparison that is ready to run.
+pub struct Prepared {
+    config: Config,
+    curves: Vec<Curve>,
+    jobs: Vec<Job>,
+}
+
+impl Prepared {
+    /// Reads an experiment with its curves and its sweep; checks everything before anything runs.
+    pub fn new(source: &Source, base: &Path, overrides: &[Override]) -> Result<Self, Error> {
+        let config = config::load(source, overrides, &tables())?;
+        let curves = if config.curves.is_empty() {
+            vec![Curve { label: config.algorithm.clone(), method: None, set: Vec::new() }]
+        } else {
+            config.curves.clone()
+        };
+        let points = config.sweep.as_ref().map_or(1, |sweep| sweep.values.len());
+        let mut jobs = Vec::new();
+        for (c, curve) in curves.iter().enumerate() {
+            for point in 0..points {
+                let step: Vec<Override> = config.sweep.iter().filter_map(|sweep| sweep.step(point)).collect();
+                let plan = Arc::new(Plan::load(source, base, overrides, &[&curve.set, &step])?);
+                for repeat in 0..plan.repeats() {
+                    let plan = Arc::clone(&plan);
+                    jobs.push(Job {
+                        plan,
+                        curve: c,
+                        point,
+                        repeat,
+                        name: format!("{c:02}-{point:02}-{repeat:04}"),
+                    });
+                }
+            }
+        }
+        Ok(Self { config, curves, jobs })
+    }
+
+    /// The name of the experiment.
+    pub fn name(&self) -> &str {
+        self.config.run.text("name").unwrap_or("experiment")
+    }
+
+    /// How many rounds there are to run in all.
+    pub fn rounds(&self) -> u64 {
+        self.jobs.iter().map(|job| u64::from(job.plan.rounds())).sum()
+    }
+
+    /// Runs all curves into a directory, going on from what is there.
+    pub fn run(&self, out: &Path, control: &Control<'_>) -> Result<Comparison, Error> {
+        let started = Instant::now();
+        let directory = RunDirectory::new(out);
+        let _lock = directory.claim(&self.config)?;
+        let done: Vec<Done> = self
+            .jobs
+            .par_iter()
+            .map(|job| {
+                let path = directory.checkpoint(&job.name)?;
+                let every = checkpoint_interval(&job.plan);
+                let resume = every.map(|every| Resume { path: &path, every: Some(every) });
+                let outcome = run_repeat(&job.plan, job.repeat, resume.as_ref(), job.repeat == 0, control)?;
+                let headline = self.headline(&outcome.metrics);
+                let column = outcome.columns.iter().position(|name| *name == headline);
+                let clients = column.map_or(Vec::new(), |c| outcome.rows.iter().map(|row| row[c]).collect());
+                let graph = outcome.end.as_ref().map(|(world, _)| crate::figures::server_graph(world));
+                Ok(Done {
+                    curve: job.curve,
+                    point: job.point,
+                    privacy: PrivacySummary::new(&job.plan, &outcome.spent),
+                    metrics: outcome.metrics,
+                    clients,
+                    warnings: outcome.warnings,
+                    graph: graph.filter(|_| job.curve == 0 && job.point == 0),
+                })
+            })
+            .collect::<Result<_, Error>>()?;
+        let mut comparison = self.collect(out, done)?;
+        comparison.seconds = started.elapsed().as_secs_f64();
+        let mut all = Metrics::default();
+        for curve in &comparison.curves {
+            for (point, values) in curve.points.iter().zip(&curve.values) {
+                for (repeat, &value) in values.iter().enumerate() {
+                    let metric = format!("{} of {}", comparison.metric, curve.label);
+                    let round = if self.config.sweep.is_some() { 0 } else { point.x as u32 };
+                    let node = if self.config.sweep.is_some() {
+                        format!("{}={}", comparison.x, point.x)
+                    } else {
+                        String::new()
+                    };
+                    let row = crate::artifacts::metrics::Row {
+                        repeat: repeat as u32,
+                        round,
+                        node: &node,
+                        metric: &metric,
+                        value,
+                    };
+                    all.push(row);
+                }
+            }
+        }
+        all.write(&out.join(crate::artifacts::metrics::NAME))?;
+        directory.complete(&comparison)?;
+        Ok(comparison)
+    }
+
+    fn headline(&self, metrics: &Metrics) -> String {
+        if let Some(metric) = self.config.evaluate.text("metric") {
+            return metric.to_string();
+        }
+        let first = metrics.rows().find(|row| row.metric.contains('.'));
+        first.map_or_else(String::new, |row| row.metric.to_string())
+    }
+
+    fn collect(&self, out: &Path, done: Vec<Done>) -> Result<Comparison, Error> {
+        let metric = done.first().map_or_else(String::new, |first| self.headline(&first.metrics));
+        let shown = Metric::shown(&metric);
+        let last_round = self.config.run.integer("rounds").unwrap_or(1) as u32;
+        let at = self.config.sweep.as_ref().and_then(|sweep| sweep.at_round).map(|round| round as u32);
+        let mut curves: Vec<CurveResult> = Vec::new();
+        for (c, curve) in self.curves.iter().enumerate() {
+            let mine: Vec<&Done> = done.iter().filter(|done| done.curve == c).collect();
+            let (x, values) = match &self.config.sweep {
+                None => over_rounds(&mine, &metric, last_round),
+                Some(sweep) => {
+                    let values = (0..sweep.values.len())
+                        .map(|point| {
+                            let here = mine.iter().filter(|done| done.point == point);
+                            here.filter_map(|done| at_round(&done.metrics, &metric, at)).collect()
+                        })
+                        .collect();
+                    (sweep.values.iter().enumerate().map(|(i, value)| number(value, i)).collect(), values)
+                }
+            };
+            if values.iter().all(Vec::is_empty) {
+                return Err(Error::Usage(format!(
+                    "evaluate.metric {metric:?} is not measured for {:?}; measured: {}",
+                    curve.label,
+                    mine.first().map_or_else(String::new, |done| names(&done.metrics).join(", "))
+                )));
+            }
+            let points = x
+                .iter()
+                .zip(&values)
+                .map(|(&x, values): (&f64, &Vec<f64>)| {
+                    let Estimate { mean, stderr } = estimate(values, shown);
+                    Point { x, mean, stderr }
+                })
+                .collect();
+            let mut last: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+            let final_point = self.config.sweep.as_ref().map_or(0, |sweep| sweep.values.len() - 1);
+            for done in mine.iter().filter(|done| done.point == final_point) {
+                for name in names(&done.metrics) {
+                    if let Some(value) = at_round(&done.metrics, &name, at) {
+                        last.entry(name).or_default().push(value);
+                    }
+                }
+            }
+            let r#final = last
+                .iter()
+                .map(|(name, values)| {
+                    let Estimate { mean, stderr } = estimate(values, Metric::shown(name));
+                    (name.clone(), Point { x: f64::from(at.unwrap_or(last_round)), mean, stderr })
+                })
+                .collect();
+            let method = curve.method.clone().unwrap_or_else(|| self.method(c));
+            let privacy = mine[mine.len() - 1].privacy.clone();
+            let clients = mine[0].clients.clone();
+            curves.push(CurveResult {
+                label: curve.label.clone(),
+                method,
+                points,
+                r#final,
+                privacy,
+                values,
+                last,
+                clients,
+            });
+        }
+        let claims = match &self.config.paper {
+            Some(paper) => claims::judge(&paper.claims, &curves, shown)?,
+            None => Vec::new(),
+        };
+        let mut warnings: Vec<String> = done.iter().flat_map(|done| done.warnings.iter().cloned()).collect();
+        if curves.iter().any(|curve| curve.privacy.bound.starts_with("assumed")) {
+            warnings.push(
+                "the gradient bound is assumed, not enforced: the epsilon holds only if the bound does"
+                    .into(),
+            );
+        }
+        warnings.sort_unstable();
+        warnings.dedup();
+        Ok(Comparison {
+            name: self.name().to_string(),
+            run: out.to_path_buf(),
+            metric,
+            unit: shown.unit(),
+            x: self.config.sweep.as_ref().map_or_else(|| "round".into(), |sweep| sweep.key.clone()),
+            repeats: self.config.run.integer("repeats").unwrap_or(1) as u32,
+            seconds: 0.0,
+            curves,
+            claims,
+            warnings,
+            shown,
+            config: self.config.clone(),
+            theory: Theory::default(),
+            graph: done.into_iter().find_map(|done| done.graph),
+        })
+    }
+
+    fn method(&self, curve: usize) -> String {
+        let job = self.jobs.iter().find(|job| job.curve == curve);
+        job.map_or_else(String::new, |job| job.plan.row.name.to_string())
+    }
+}
+
+/// The metric by evaluated round and repeat. A method that ends early keeps its last value.
+fn over_rounds(done: &[&Done], metric: &str, last_round: u32) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for done in done {
+        let rows = done.metrics.rows().filter(|row| row.node.is_empty() && row.metric == metric);
+        for row in rows {
+            rounds.entry(row.round).or_default().push(row.value);
+        }
+    }
+    if let Some((&end, values)) = rounds.last_key_value()
+        && end < last_round
+    {
+        rounds.insert(last_round, values.clone());
+    }
+    rounds.into_iter().map(|(round, values)| (f64::from(round), values)).unzip()
+}
+
+/// A metric at a round, or its last value up to there.
+fn at_round(metrics: &Metrics, metric: &str, round: Option<u32>) -> Option<f64> {
+    metrics
+        .rows()
+        .filter(|row| {
+            row.node.is_empty() && row.metric == metric && round.is_none_or(|round| row.round <= round)
+        })
+        .max_by_key(|row| row.round)
+        .map(|row| row.value)
+}
+
+fn names(metrics: &Metrics) -> Vec<String> {
+    let mut names: Vec<String> =
+        metrics.rows().filter(|row| row.node.is_empty()).map(|row| row.metric.to_string()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A swept value as a coordinate: itself where it is a number, else its position.
+fn number(value: &Value, position: usize) -> f64 {
+    match value {
+        Value::Number(x) => *x,
+        Value::Integer(x) => *x as f64,
+        _ => position as f64,
+    }
+}

@@ -1,0 +1,155 @@
+//! `fedkin predict`: a client's model on new records.
+
+use crate::artifacts::models::Models;
+use crate::artifacts::{ArtifactError, atomic};
+use crate::error::Error;
+use crate::run::RunDirectory;
+use fedkin_core::model::{Loss, Model};
+use fedkin_data::{Schema, World, read_records};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// What a run keeps to predict with: the features in order, and where each client stands.
+#[derive(Debug, Serialize, Deserialize)]
+struct Guide {
+    schema: Schema,
+    /// Server and cluster of each client as the method saw them: the name of its served model.
+    served: BTreeMap<String, String>,
+    /// Means, then scales, of the clients whose features were standardised.
+    scaling: BTreeMap<String, Vec<f64>>,
+}
+
+const GUIDE: &str = "models/guide.json";
+/// Above this many clients only the schema is kept: the guide would outgrow the models.
+const LIMIT: usize = 100_000;
+
+pub(crate) fn write_guide(
+    directory: &Path,
+    world: &World,
+    federation: &fedkin_core::Federation,
+) -> Result<(), Error> {
+    let mut guide = Guide { schema: world.schema.clone(), served: BTreeMap::new(), scaling: BTreeMap::new() };
+    if world.train.len() <= LIMIT {
+        for member in federation.members() {
+            let name = federation.client_name(member.id).to_string();
+            let server = &federation.server_names()[member.server as usize];
+            let cluster = &federation.cluster_names()[member.cluster as usize];
+            let scaling = &world.scaling[member.id as usize];
+            if !scaling.is_empty() {
+                guide.scaling.insert(name.clone(), scaling.clone());
+            }
+            guide.served.insert(name, format!("{server}/{cluster}"));
+        }
+    }
+    let bytes = serde_json::to_vec(&guide).map_err(|error| Error::Usage(error.to_string()))?;
+    Ok(atomic::write(&directory.join(GUIDE), &bytes)?)
+}
+
+/// One predicted record.
+#[derive(Debug, Clone, Serialize)]
+pub struct Prediction {
+    /// The record, from 1.
+    pub row: usize,
+    /// A number, or the probability of label 1.
+    pub value: f64,
+    /// The true target, if the file has it.
+    pub target: Option<f64>,
+}
+
+/// The predictions for a file.
+#[derive(Debug, Clone, Serialize)]
+pub struct Predictions {
+    /// The client whose model was used.
+    pub client: String,
+    /// Which of its models.
+    pub model: String,
+    /// One per record.
+    pub rows: Vec<Prediction>,
+    /// `mse` or `accuracy`, where targets are there.
+    pub error: Option<(String, f64)>,
+    /// What the user should know.
+    pub note: Option<String>,
+}
+
+/// Predicts with a client's own model, or with the one it is served.
+pub fn predict(
+    directory: &Path,
+    client: &str,
+    data: &Path,
+    model: Option<&str>,
+) -> Result<Predictions, Error> {
+    let run = RunDirectory::new(directory);
+    let (Some(config), Some(_)) = (run.config()?, run.summary()?) else {
+        return Err(Error::Usage(format!("{} holds no complete run: run it first", directory.display())));
+    };
+    let conflict = |message: String| Error::Conflict { place: directory.display().to_string(), message };
+    let kind = Model::new(&config.model).map_err(conflict)?;
+    let path = directory.join(GUIDE);
+    let bytes = fs::read(&path).map_err(|source| ArtifactError::File {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let guide: Guide = serde_json::from_slice(&bytes)
+        .map_err(|error| ArtifactError::Damaged { path, what: error.to_string() })?;
+    let folder = directory.join("models");
+    let own = Models::clients(&folder)?.read(client)?;
+    let mut note = None;
+    let mut name = model.unwrap_or("client");
+    if name == "client"
+        && own.iter().all(|x| *x == 0.0)
+        && guide.served.contains_key(client)
+        && model.is_none()
+    {
+        note = Some(format!(
+            "{client} never took part and has no model of its own: this is the one it is served"
+        ));
+        name = "served";
+    }
+    let served = |folder: &Path| -> Result<Vec<f64>, Error> {
+        let key = guide.served.get(client).ok_or_else(|| {
+            Error::Usage(format!(
+                "served models by client are kept for up to {LIMIT} clients: use --model client"
+            ))
+        })?;
+        Ok(Models::servers(folder)?.read(key)?)
+    };
+    let w = match name {
+        "client" => own,
+        "served" => served(&folder)?,
+        "averaged" => served(&folder.join("averaged"))?,
+        other => return Err(Error::Usage(format!("no model {other:?}: use client, served or averaged"))),
+    };
+    let mut records = read_records(data, &guide.schema)?;
+    if let Some(scaling) = guide.scaling.get(client) {
+        let (means, scales) = scaling.split_at(scaling.len() / 2);
+        for row in records.features.chunks_exact_mut(records.columns) {
+            for ((x, mean), scale) in row.iter_mut().zip(means).zip(scales) {
+                *x = (*x - mean) / scale;
+            }
+        }
+    }
+    let rows: Vec<Prediction> = records
+        .features
+        .chunks_exact(records.columns)
+        .enumerate()
+        .map(|(i, x)| Prediction {
+            row: i + 1,
+            value: kind.predict(x, &w),
+            target: records.targets.as_ref().map(|targets| targets[i]),
+        })
+        .collect();
+    let mean = |score: fn(f64, f64) -> f64| {
+        let scores: Vec<f64> =
+            rows.iter().filter_map(|row| row.target.map(|y| score(row.value, y))).collect();
+        (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+    };
+    let error = match kind.loss {
+        Loss::Logistic => mean(|p, y| f64::from(u8::from((p >= 0.5) == (y >= 0.5))))
+            .map(|value| ("accuracy".to_string(), value)),
+        _ => mean(|z, y| (z - y) * (z - y)).map(|value| ("mse".to_string(), value)),
+    };
+    Ok(Predictions { client: client.to_string(), model: name.to_string(), rows, error, note })
+}
