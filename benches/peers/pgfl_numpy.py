@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import pgfl_loop
+
 ROUNDS_SHOWN = (50, 100, 200, 300)
 
 
@@ -467,17 +469,17 @@ def summary(values):
 
 def command_time(a):
     setting, curves = figure(a.figure)
-    if not a.all_curves:
+    if not a.all_curves or a.style == "loop":  # the loop style knows PGFL only
         curves = {"pgfl-tau0.4": curves["pgfl-tau0.4"]}
     p = make_problem(a.seed, setting)
     run(p, Options(**PRIVATE), 2, a.seed)  # first-call costs of numpy, not timed
     final, start = {}, time.process_time()
     for name, o in curves.items():
-        final[name] = run(p, o, a.rounds, a.seed)
+        final[name] = pgfl_loop.run(p, o, a.rounds, a.seed) if a.style == "loop" else run(p, o, a.rounds, a.seed)
     spent = time.process_time() - start
     last = {c: {m: round(float(decibel(v[-1])), 6) for m, v in r.items() if v.ndim == 1} for c, r in final.items()}
     return {"figure": a.figure, "rounds": a.rounds, "seed": a.seed, "curves": len(curves),
-            "cpu_seconds": round(spent, 6), "final": last if a.all_curves else last["pgfl-tau0.4"]}
+            "cpu_seconds": round(spent, 6), "final": last if len(curves) > 1 else last["pgfl-tau0.4"]}
 
 
 def command_figures(a):
@@ -525,6 +527,7 @@ def main():
     t.add_argument("--rounds", type=int, default=300)
     t.add_argument("--seed", type=int, default=0)
     t.add_argument("--all-curves", action="store_true")
+    t.add_argument("--style", choices=("batched", "loop"), default="batched")
     t.set_defaults(call=command_time)
     f = sub.add_parser("figures")
     f.add_argument("--figure", required=True)

@@ -78,7 +78,8 @@ pub fn blend(mean: &mut [f64], value: &[f64], weight: f64) {
     }
 }
 
-/// A Cholesky factor, lower triangle packed by rows: `n (n + 1) / 2` numbers.
+/// A Cholesky factor, lower triangle packed by rows: `n (n + 1) / 2` numbers. The diagonal holds
+/// reciprocals: a solve multiplies where it would divide.
 #[derive(Debug, Clone, Default)]
 pub struct Cholesky {
     order: usize,
@@ -100,13 +101,13 @@ impl Cholesky {
             let current = &mut rest[..=i];
             for j in 0..i {
                 let above = row(done, j);
-                current[j] = (current[j] - dot(&current[..j], &above[..j])) / above[j];
+                current[j] = (current[j] - dot(&current[..j], &above[..j])) * above[j];
             }
             let pivot = current[i] - norm2(&current[..i]);
             if !(pivot > 0.0 && pivot.is_finite()) {
                 return None;
             }
-            current[i] = pivot.sqrt();
+            current[i] = 1.0 / pivot.sqrt();
         }
         Some(Self { order, lower: packed })
     }
@@ -121,14 +122,57 @@ impl Cholesky {
         debug_assert_eq!(b.len(), self.order);
         for i in 0..self.order {
             let current = row(&self.lower, i);
-            b[i] = (b[i] - dot(&current[..i], &b[..i])) / current[i];
+            b[i] = (b[i] - short_dot(&current[..i], &b[..i])) * current[i];
         }
         for i in (0..self.order).rev() {
             let current = row(&self.lower, i);
-            let x = b[i] / current[i];
+            let x = b[i] * current[i];
             b[i] = x;
             axpy(-x, &current[..i], &mut b[..i]);
         }
+    }
+}
+
+/// `dot`, but one plain sum where the vectors are so short that eight lanes cost more than they bring.
+/// Which of the two it is depends on the length alone.
+#[inline]
+fn short_dot(a: &[f64], b: &[f64]) -> f64 {
+    if a.len() > 16 {
+        return dot(a, b);
+    }
+    let mut sum = 0.0;
+    for (x, y) in a.iter().zip(b) {
+        sum += x * y;
+    }
+    sum
+}
+
+/// `out = scale * start + sum_i weight_i * row_i`, every entry summed in the order of the rows.
+pub fn combine(scale: f64, start: &[f64], weights: &[f64], rows: &[f64], out: &mut [f64]) {
+    let columns = out.len();
+    debug_assert_eq!(rows.len(), weights.len() * columns);
+    let (blocks, _) = out.as_chunks_mut::<LANES>();
+    let whole = blocks.len() * LANES;
+    for (b, block) in blocks.iter_mut().enumerate() {
+        // A block of columns stays in registers while all rows pass.
+        let at = b * LANES;
+        let mut sum = [0.0; LANES];
+        for (sum, start) in sum.iter_mut().zip(&start[at..at + LANES]) {
+            *sum = scale * start;
+        }
+        for (weight, row) in weights.iter().zip(rows.chunks_exact(columns)) {
+            for (sum, x) in sum.iter_mut().zip(&row[at..at + LANES]) {
+                *sum += weight * x;
+            }
+        }
+        *block = sum;
+    }
+    for j in whole..columns {
+        let mut sum = scale * start[j];
+        for (weight, row) in weights.iter().zip(rows.chunks_exact(columns)) {
+            sum += weight * row[j];
+        }
+        out[j] = sum;
     }
 }
 
@@ -218,6 +262,22 @@ mod tests {
         assert!((b[0] - 1.0).abs() < 1e-15 && (b[1] + 1.0).abs() < 1e-15);
         assert!(Cholesky::factor(vec![1.0, 2.0, 1.0], 2).is_none());
         assert!(Cholesky::factor(vec![f64::NAN], 1).is_none());
+    }
+
+    #[test]
+    fn combining_rows_equals_adding_them_one_by_one() {
+        for columns in [1, 7, 8, 9, 60] {
+            let rows: Vec<f64> = (0..3 * columns).map(|i| 0.1 * i as f64 - 1.0).collect();
+            let start: Vec<f64> = (0..columns).map(|i| 0.3 * i as f64).collect();
+            let weights = [0.7, -1.3, 2.1];
+            let mut out = vec![f64::NAN; columns];
+            combine(0.9, &start, &weights, &rows, &mut out);
+            let mut plain: Vec<f64> = start.iter().map(|x| 0.9 * x).collect();
+            for (weight, row) in weights.iter().zip(rows.chunks_exact(columns)) {
+                axpy(*weight, row, &mut plain);
+            }
+            assert_eq!(out, plain);
+        }
     }
 
     #[test]

@@ -102,13 +102,15 @@ impl Shown {
 struct Column {
     name: String,
     metric: Metric,
-    model: &'static str,
+    model: usize,
     active_only: bool,
 }
 
 /// Scores the models of a world's clients.
 pub struct Scorer {
     columns: Vec<Column>,
+    /// The columns of each model.
+    by_model: Vec<Vec<usize>>,
     model: Model,
     /// True model and its squared norm, by true cluster.
     truth: Vec<(Vec<f64>, f64)>,
@@ -158,23 +160,27 @@ impl Scorer {
         }
         let mut columns = Vec::new();
         for metric in metrics {
-            for &name in personal {
+            for (which, &name) in personal.iter().enumerate() {
                 if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
                     let column = format!("{}.{name}", metric.name());
-                    columns.push(Column { name: column, metric, model: name, active_only: false });
+                    columns.push(Column { name: column, metric, model: which, active_only: false });
                 }
             }
             let active = wanted.is_empty() || wanted.iter().any(|wanted| wanted == "active");
             if metric == Metric::Nmsd && active && personal.len() > 1 {
                 let name = format!("{}.active", metric.name());
-                columns.push(Column { name, metric, model: personal[0], active_only: true });
+                columns.push(Column { name, metric, model: 0, active_only: true });
             }
         }
         let keep_test = tested
             && columns.iter().any(|c| matches!(c.metric, Metric::Mse | Metric::Accuracy | Metric::LogLoss));
         let keep_train = columns.iter().any(|c| c.metric == Metric::TrainLoss);
+        let by_model = (0..personal.len())
+            .map(|which| (0..columns.len()).filter(|&c| columns[c].model == which).collect())
+            .collect();
         Self {
             columns,
+            by_model,
             model: *model,
             truth,
             references,
@@ -220,17 +226,18 @@ impl Judge for Scorer {
         self.columns.len()
     }
 
-    fn score(&self, member: &Member, active: bool, name: &'static str, w: &[f64], row: &mut [f64]) {
+    fn score(&self, member: &Member, active: bool, which: usize, w: &[f64], row: &mut [f64]) {
         let k = member.id as usize;
         let deviation = |(target, norm): &(Vec<f64>, f64)| distance2(w, target) / norm;
         let on_test = |score: fn(&Model, &Dataset, &[f64]) -> f64| {
             self.test[k].as_ref().map_or(f64::NAN, |test| score(&self.model, test, w))
         };
-        for (column, cell) in self.columns.iter().zip(row) {
-            if column.model != name || (column.active_only && !active) {
+        for &c in &self.by_model[which] {
+            let column = &self.columns[c];
+            if column.active_only && !active {
                 continue;
             }
-            *cell = match column.metric {
+            row[c] = match column.metric {
                 Metric::Nmsd => deviation(&self.truth[self.cluster[k] as usize]),
                 Metric::Reference => deviation(&self.references[self.cluster[k] as usize]),
                 Metric::Mse => on_test(mean_squared_error),

@@ -46,9 +46,9 @@ pub enum Fault {
 pub trait Judge: Sync {
     /// Number of columns.
     fn columns(&self) -> usize;
-    /// Scores one model of a client; columns that do not apply are left as they are (NaN).
-    /// `active`: the client took part in the last round.
-    fn score(&self, member: &Member, active: bool, name: &'static str, model: &[f64], row: &mut [f64]);
+    /// Scores one model of a client (`which` counts the method's `PERSONAL` names); columns that do not
+    /// apply are left as they are (NaN). `active`: the client took part in the last round.
+    fn score(&self, member: &Member, active: bool, which: usize, model: &[f64], row: &mut [f64]);
 }
 
 /// The mean of a column over the clients that have a value.
@@ -264,15 +264,23 @@ impl<A: Algorithm> Simulation<A> {
                 let active = server.verdicts()[position] == Verdict::Value;
                 row.clear();
                 row.resize(judge.columns(), f64::NAN);
+                let mut which = 0;
+                let mut score = |name: &'static str, model: &[f64]| {
+                    debug_assert_eq!(
+                        A::PERSONAL.get(which),
+                        Some(&name),
+                        "models come in the order of PERSONAL"
+                    );
+                    judge.score(member, active, which, model, row);
+                    which += 1;
+                };
                 server.personal(
                     &self.algorithm,
                     &self.run,
                     position,
                     &clients[position],
                     scratch,
-                    &mut |name, model| {
-                        judge.score(member, active, name, model, row);
-                    },
+                    &mut score,
                 );
                 each(&mut result, member, row);
             }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Small, small};
+use common::{Small, bits, small};
 use fedkin_core::Federation;
 use fedkin_core::algorithm::Algorithm;
 use fedkin_core::algorithm::registry::{self, Visitor};
@@ -15,10 +15,6 @@ use std::collections::BTreeMap;
 
 /// Own models by client id.
 type Models = Vec<Vec<u64>>;
-
-fn bits(model: &[f64]) -> Vec<u64> {
-    model.iter().map(|x| x.to_bits()).collect()
-}
 
 struct Looped<'a>(&'a Small, &'a Federation);
 

@@ -269,7 +269,7 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         spare: Self::Up,
     ) -> Result<Released<Self::Up>, Refusal>;
 
-    /// The client's models by name, given what it is served.
+    /// The client's models in the order of `PERSONAL`, given what it is served.
     fn personal(
         &self,
         mine: &Self::Local,

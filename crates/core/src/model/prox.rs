@@ -16,7 +16,7 @@
 use super::newton::{self, Curved};
 use super::{Loss, Model};
 use crate::dataset::Dataset;
-use crate::numeric::{Cholesky, add_diagonal, add_weighted_gram, axpy, dot, gram_of_rows};
+use crate::numeric::{Cholesky, add_diagonal, add_weighted_gram, axpy, combine, dot, gram_of_rows};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -102,12 +102,7 @@ impl Prox {
                         .map(|(i, y)| y - pull * dot(self.data.row(i), centre)),
                 );
                 factor.solve(work);
-                for (out, centre) in out.iter_mut().zip(centre) {
-                    *out = pull * centre;
-                }
-                for (i, a) in work.iter().enumerate() {
-                    axpy(*a, self.data.row(i), out);
-                }
+                combine(pull, centre, work, self.data.features(), out);
             }
             Form::RidgeColumns { factor, moment } => {
                 for ((out, centre), moment) in out.iter_mut().zip(centre).zip(moment) {
