@@ -191,14 +191,18 @@ impl Federation {
         let (mut servers, mut clusters) = (self.server_names.clone(), self.cluster_names.clone());
         let mut topology = self.topology.clone();
         if arrange.one_cluster {
-            members.iter_mut().for_each(|member| member.cluster = 0);
+            for member in &mut members {
+                member.cluster = 0;
+            }
             clusters = vec!["all".into()];
         }
         if arrange.no_edges {
             topology = Topology::none(servers.len());
         }
         if arrange.one_server {
-            members.iter_mut().for_each(|member| member.server = 0);
+            for member in &mut members {
+                member.server = 0;
+            }
             servers = vec!["cloud".into()];
             topology = Topology::none(1);
         }

@@ -188,7 +188,7 @@ mod tests {
     /// Critical value 1.95 / sqrt(n): alpha = 0.001 for a fresh seed.
     #[test]
     fn the_ziggurat_is_normal() {
-        let n = 200_000;
+        let n = 200_000usize;
         let mut rng = stream("normal");
         let mut draws: Vec<f64> = (0..n).map(|_| rng.normal()).collect();
         draws.sort_by(f64::total_cmp);

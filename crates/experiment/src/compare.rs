@@ -10,6 +10,7 @@ use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
 use crate::scorer::{Metric, Shown};
 use crate::statistics::{Estimate, estimate};
+use crate::theory::{self, Theory};
 use fedkin_core::params::Value;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -40,15 +41,6 @@ pub struct CurveResult {
     /// Every client's value of the headline metric after the first repeat.
     #[serde(skip)]
     pub clients: Vec<f64>,
-}
-
-/// Figures and remarks on what theory says.
-#[derive(Debug, Clone, Default)]
-pub struct Theory {
-    /// Figures.
-    pub charts: Vec<crate::report::Chart>,
-    /// Remarks.
-    pub notes: Vec<String>,
 }
 
 /// What a comparison gave: `--json` of `fedkin reproduce`.
@@ -108,6 +100,9 @@ struct Done {
 
 /// A comparison that is ready to run.
 pub struct Prepared {
+    source: Source,
+    base: PathBuf,
+    overrides: Vec<Override>,
     config: Config,
     curves: Vec<Curve>,
     jobs: Vec<Job>,
@@ -140,7 +135,8 @@ impl Prepared {
                 }
             }
         }
-        Ok(Self { config, curves, jobs })
+        let (source, base) = (source.clone(), base.to_path_buf());
+        Ok(Self { source, base, overrides: overrides.to_vec(), config, curves, jobs })
     }
 
     /// The name of the experiment.
@@ -182,6 +178,9 @@ impl Prepared {
             })
             .collect::<Result<_, Error>>()?;
         let mut comparison = self.collect(out, done)?;
+        if self.config.paper.as_ref().is_some_and(|paper| paper.theory) {
+            comparison.theory = theory::panel(&self.source, &self.base, &self.overrides, control)?;
+        }
         comparison.seconds = started.elapsed().as_secs_f64();
         let mut all = Metrics::default();
         for curve in &comparison.curves {

@@ -33,7 +33,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// Stopped by the user; the same command goes on.
-    #[error("interrupted at {0}; the same command goes on from there")]
+    #[error("interrupted at {0}")]
     Interrupted(String),
 }
 

@@ -82,6 +82,7 @@ fn words(metric: &str) -> (&'static str, &'static str) {
         "reference" => ("test MSE (19)", "Which models come closest to those of the pooled test data?"),
         "accuracy" => ("test accuracy", "Which models tell the classes apart on new records?"),
         "mse" => ("test error", "Which models predict new records best?"),
+        "train_accuracy" => ("training accuracy", "How many of their own records do the models get right?"),
         "log_loss" => ("test log loss", "Which models give the best probabilities on new records?"),
         _ => ("training loss", "How well do the models fit their own records?"),
     }
@@ -105,6 +106,8 @@ pub fn table(comparison: &Comparison) -> Table {
         .iter()
         .flat_map(|curve| curve.r#final.keys())
         .filter(|name| name.split('.').next() == Some(family) && name.contains('.'))
+        // The participants of the last round alone say little in a table.
+        .filter(|name| model_name(name) != "active")
         .cloned()
         .collect();
     // The headline first, the others by name.
@@ -241,9 +244,11 @@ fn lead(comparison: &Comparison) -> String {
     ends.sort_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
     let unit = comparison.unit;
     let all: Vec<String> = ends.iter().map(|(label, value)| format!("{label} {value:.2} {unit}")).collect();
+    let source = comparison.config.paper.as_ref().and_then(|paper| paper.source.as_ref());
     format!(
-        "{} repeats with seeds of their own; every curve sees the same data, graph and participants. \
+        "{}{} repeats with seeds of their own; every curve sees the same data, graph and participants. \
          At the end, best first: {}.",
+        source.map(|source| format!("Source: {source}. ")).unwrap_or_default(),
         comparison.repeats,
         all.join(", ")
     )
@@ -251,18 +256,14 @@ fn lead(comparison: &Comparison) -> String {
 
 fn facts(config: &crate::config::Config) -> Vec<(String, String)> {
     let get = |name: &str| config.run.get(name).map(ToString::to_string).unwrap_or_default();
-    let mut facts = vec![
+    vec![
         ("seed".to_string(), get("seed")),
         ("rounds".to_string(), get("rounds")),
         ("repeats".to_string(), get("repeats")),
         ("data".to_string(), config.data_source.clone()),
         ("model".to_string(), config.model.text("kind").unwrap_or("ridge").to_string()),
         ("version".to_string(), env!("CARGO_PKG_VERSION").to_string()),
-    ];
-    if let Some(source) = config.paper.as_ref().and_then(|paper| paper.source.clone()) {
-        facts.push(("paper".into(), source));
-    }
-    facts
+    ]
 }
 
 fn privacy_box(privacy: &PrivacySummary) -> Privacy {

@@ -15,12 +15,14 @@ pub mod report;
 mod run;
 mod scorer;
 mod statistics;
+mod theory;
 
 pub use claims::ClaimResult;
 pub use compare::{Comparison, CurveResult, Prepared};
 pub use error::Error;
 pub use plan::{Plan, Stage, tables};
 pub use repeat::{Control, Outcome, Spent};
-pub use run::{Finished, RunDirectory, run};
+pub use run::{Finished, PrivacySummary, RunDirectory, run};
 pub use scorer::{Metric, Scorer, Shown};
 pub use statistics::{Estimate, estimate, paired};
+pub use theory::Theory;

@@ -37,6 +37,14 @@ pub struct Plan {
     topology: TopologySpec,
 }
 
+/// Builds a method and lets it go: whether its parameters fit together.
+struct Nothing;
+
+impl registry::Visitor for Nothing {
+    type Output = ();
+    fn visit<A: fedkin_core::algorithm::Algorithm>(self, _: A) {}
+}
+
 /// A world with a method running in it.
 pub struct Stage {
     /// The run.
@@ -78,11 +86,6 @@ impl Plan {
         }
         let plan = Self { row, model, privacy, base: base.to_path_buf(), topology, config };
         // A method refuses parameters that do not fit together before any data is read.
-        struct Nothing;
-        impl registry::Visitor for Nothing {
-            type Output = ();
-            fn visit<A: fedkin_core::algorithm::Algorithm>(self, _: A) {}
-        }
         registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing)
             .map_err(conflict)?;
         Ok(plan)

@@ -138,7 +138,12 @@ pub(crate) fn run_repeat(
             if let Some(resume) = resume {
                 save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
             }
-            return Err(Error::Interrupted(format!("round {} of {last}", live.steps())));
+            let kept = if resume.is_some() {
+                "the same command goes on from there"
+            } else {
+                "checkpoints are off, so it starts again"
+            };
+            return Err(Error::Interrupted(format!("round {} of {last}; {kept}", live.steps())));
         }
         let progress = live.step()?;
         let round = live.steps();
@@ -188,6 +193,7 @@ pub(crate) fn run_repeat(
             metrics.push(Row { repeat, round: live.steps(), node, metric, value });
         }
     }
+    let warnings = watch.warning().into_iter().chain(turned_away(&metrics)).collect();
     Ok(Outcome {
         repeat,
         metrics,
@@ -196,9 +202,29 @@ pub(crate) fn run_repeat(
         rows,
         spent: Spent::of(&live.accounts(), plan.delta()),
         ledger: if keep { live.ledger().lines.clone() } else { Vec::new() },
-        warnings: watch.warning().into_iter().collect(),
+        warnings,
         end: keep.then_some((world, live)),
     })
+}
+
+/// What became of uploads that did not count.
+fn turned_away(metrics: &Metrics) -> Vec<String> {
+    let total =
+        |metric: &str| metrics.rows().filter(|row| row.metric == metric).map(|row| row.value).sum::<f64>();
+    let (rejected, refused) = (total("rejected"), total("refused"));
+    let mut warnings = Vec::new();
+    if rejected > 0.0 {
+        warnings.push(format!(
+            "{rejected} uploads were rejected because they were not finite or larger than run.max_norm: \
+             the method may be diverging"
+        ));
+    }
+    if refused > 0.0 {
+        warnings.push(format!(
+            "{refused} times a client refused, most likely because its privacy budget was spent"
+        ));
+    }
+    warnings
 }
 
 fn save(
@@ -234,7 +260,7 @@ impl Watch {
     const LIMIT: usize = 200_000;
 
     fn see(&mut self, round: u32, live: &dyn Live) {
-        if !round.is_multiple_of(Self::EVERY) && (round + 1) % Self::EVERY != 0 {
+        if !round.is_multiple_of(Self::EVERY) && !(round + 1).is_multiple_of(Self::EVERY) {
             return;
         }
         let mut models = Vec::new();

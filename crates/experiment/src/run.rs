@@ -149,7 +149,7 @@ impl RunDirectory {
             return Err(Error::Usage(format!("{} is a file: choose another --out", self.path.display())));
         }
         if let Some(before) = self.config()? {
-            if before.fingerprint() != config.fingerprint() {
+            if before.fingerprint() != config.fingerprint() && self.begun() {
                 let differences = config.differences(&before).join("\n  ");
                 return Err(Error::Usage(format!(
                     "{} holds a run with another config:\n  {differences}\nresume with the config of that run, or choose another --out",
@@ -160,7 +160,12 @@ impl RunDirectory {
             let foreign = fs::read_dir(&self.path)
                 .map_err(|source| ArtifactError::File { action: "read", path: self.path.clone(), source })?
                 .flatten()
-                .any(|entry| entry.file_name() != "run.lock");
+                // A process killed in its first moments leaves its lock and an unfinished config.
+                .any(|entry| {
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    name != "run.lock" && !(name.starts_with('.') && name.ends_with(".unfinished"))
+                });
             if foreign {
                 return Err(Error::Usage(format!(
                     "{} has files in it but is not a run directory: choose another --out",
@@ -170,8 +175,20 @@ impl RunDirectory {
         }
         make_folder(&self.path)?;
         let lock = RunLock::take(&self.path)?;
+        for folder in ["models", "models/averaged", "graphs", "figures", CHECKPOINTS] {
+            let folder = self.path.join(folder);
+            if folder.is_dir() {
+                atomic::remove_unfinished(&folder)?;
+            }
+        }
         atomic::write(&self.path.join(CONFIG), config.resolved().as_bytes())?;
         Ok(lock)
+    }
+
+    /// Whether there is anything to lose: a summary or a checkpoint.
+    fn begun(&self) -> bool {
+        let checkpoints = fs::read_dir(self.path.join(CHECKPOINTS));
+        self.path.join(SUMMARY).exists() || checkpoints.is_ok_and(|mut list| list.next().is_some())
     }
 
     pub(crate) fn checkpoint(&self, name: &str) -> Result<PathBuf, Error> {
@@ -243,7 +260,9 @@ fn write(
 ) -> Result<Finished, Error> {
     let path = &directory.path;
     let mut all = Metrics::default();
-    outcomes.iter().for_each(|outcome| all.append(&outcome.metrics));
+    for outcome in outcomes {
+        all.append(&outcome.metrics);
+    }
     all.write(&path.join(metrics::NAME))?;
     let first = &outcomes[0];
     let Some((world, live)) = &first.end else {
@@ -267,14 +286,9 @@ fn write(
     for (name, list) in &held {
         let borrowed: Vec<(String, &[f64])> =
             list.iter().map(|(key, model)| (key.clone(), model.as_slice())).collect();
-        match *name {
-            "served" => models::write_servers(&folder, &borrowed)?,
-            _ => {
-                let folder = folder.join(name);
-                make_folder(&folder)?;
-                models::write_servers(&folder, &borrowed)?;
-            }
-        }
+        let folder = if *name == "served" { folder.clone() } else { folder.join(name) };
+        make_folder(&folder)?;
+        models::write_servers(&folder, &borrowed)?;
     }
     make_folder(&path.join("graphs"))?;
     graphs::write(&path.join("graphs"), &world.federation)?;

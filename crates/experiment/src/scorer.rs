@@ -26,6 +26,8 @@ pub enum Metric {
     LogLoss,
     /// Mean loss on the client's training records, where there are no others.
     TrainLoss,
+    /// Share of right labels on the client's training records: what settings may be chosen by.
+    TrainAccuracy,
 }
 
 /// How a metric is shown.
@@ -48,18 +50,26 @@ impl Metric {
             Metric::Accuracy => "accuracy",
             Metric::LogLoss => "log_loss",
             Metric::TrainLoss => "train_loss",
+            Metric::TrainAccuracy => "train_accuracy",
         }
     }
 
-    const ALL: [Metric; 6] =
-        [Metric::Nmsd, Metric::Reference, Metric::Mse, Metric::Accuracy, Metric::LogLoss, Metric::TrainLoss];
+    const ALL: [Metric; 7] = [
+        Metric::Nmsd,
+        Metric::Reference,
+        Metric::Mse,
+        Metric::Accuracy,
+        Metric::LogLoss,
+        Metric::TrainLoss,
+        Metric::TrainAccuracy,
+    ];
 
     /// How the metric of a column is shown.
     pub fn shown(column: &str) -> Shown {
         let name = column.split('.').next().unwrap_or_default();
         match Metric::ALL.into_iter().find(|metric| metric.name() == name) {
             Some(Metric::Nmsd | Metric::Reference) => Shown::Decibel,
-            Some(Metric::Accuracy) => Shown::Percent,
+            Some(Metric::Accuracy | Metric::TrainAccuracy) => Shown::Percent,
             _ => Shown::Plain,
         }
     }
@@ -151,7 +161,7 @@ impl Scorer {
         }
         if tested {
             match model.loss {
-                Loss::Logistic => metrics.extend([Metric::Accuracy, Metric::LogLoss]),
+                Loss::Logistic => metrics.extend([Metric::Accuracy, Metric::LogLoss, Metric::TrainAccuracy]),
                 _ => metrics.push(Metric::Mse),
             }
         }
@@ -174,7 +184,8 @@ impl Scorer {
         }
         let keep_test = tested
             && columns.iter().any(|c| matches!(c.metric, Metric::Mse | Metric::Accuracy | Metric::LogLoss));
-        let keep_train = columns.iter().any(|c| c.metric == Metric::TrainLoss);
+        let keep_train =
+            columns.iter().any(|c| matches!(c.metric, Metric::TrainLoss | Metric::TrainAccuracy));
         let by_model = (0..personal.len())
             .map(|which| (0..columns.len()).filter(|&c| columns[c].model == which).collect())
             .collect();
@@ -244,6 +255,7 @@ impl Judge for Scorer {
                 Metric::Accuracy => on_test(accuracy),
                 Metric::LogLoss => on_test(log_loss),
                 Metric::TrainLoss => log_loss(&self.model, &self.train[k], w),
+                Metric::TrainAccuracy => accuracy(&self.model, &self.train[k], w),
             };
         }
     }

@@ -4,5 +4,5 @@
 mod live;
 mod local;
 
-pub use live::{Live, Progress, start};
+pub use live::{Live, Models, Progress, start};
 pub use local::{Fault, Judge, Simulation, Summary};

@@ -10,6 +10,9 @@ use fedkin_core::round::Counts;
 use fedkin_core::{Dataset, Federation};
 use std::sync::Arc;
 
+/// Takes the models of servers: server, cluster, name, parameters.
+pub type Models<'a> = dyn FnMut(u32, u32, &'static str, &[f64]) + 'a;
+
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -32,7 +35,7 @@ pub trait Live: Send {
     /// A client's own model, by client id.
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64]));
     /// The models the servers hold: server, cluster, name, parameters.
-    fn held(&self, out: &mut dyn FnMut(u32, u32, &'static str, &[f64]));
+    fn held(&self, out: &mut Models<'_>);
     /// What was released.
     fn ledger(&self) -> &Ledger;
     /// What each client has spent, by client id.
@@ -59,7 +62,7 @@ impl<A: Algorithm> Live for Simulation<A> {
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
         Simulation::own_models(self, out);
     }
-    fn held(&self, out: &mut dyn FnMut(u32, u32, &'static str, &[f64])) {
+    fn held(&self, out: &mut Models<'_>) {
         for server in self.servers() {
             let id = server.id();
             let each: &mut Held<'_> = &mut |cluster, name, model| out(id, cluster, name, model);

@@ -259,7 +259,8 @@ impl<A: Algorithm> Simulation<A> {
             let (server, clients) = (&self.servers[s], &self.clients[s]);
             let mut result = start();
             let (scratch, row) = scratch;
-            for position in first..clients.len().min(first + CHUNK) {
+            for (i, client) in clients[first..].iter().take(CHUNK).enumerate() {
+                let position = first + i;
                 let member = &server.members()[position];
                 let active = server.verdicts()[position] == Verdict::Value;
                 row.clear();
@@ -274,14 +275,7 @@ impl<A: Algorithm> Simulation<A> {
                     judge.score(member, active, which, model, row);
                     which += 1;
                 };
-                server.personal(
-                    &self.algorithm,
-                    &self.run,
-                    position,
-                    &clients[position],
-                    scratch,
-                    &mut score,
-                );
+                server.personal(&self.algorithm, &self.run, position, client, scratch, &mut score);
                 each(&mut result, member, row);
             }
             result
@@ -365,7 +359,9 @@ impl<A: Algorithm> Simulation<A> {
         self.ended.put(&mut bytes);
         for (server, clients) in self.servers.iter().zip(&self.clients) {
             server.save(&mut bytes);
-            clients.iter().for_each(|client| client.save(&mut bytes));
+            for client in clients {
+                client.save(&mut bytes);
+            }
         }
         self.ledger.lines.clone().into_boxed_slice().put(&mut bytes);
         bytes.0

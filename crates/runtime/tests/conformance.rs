@@ -1,5 +1,6 @@
 //! Every method of the registry gives the same bits in the loop of one process and behind messages that
 //! come late, twice and in any order, with nodes that crash and go on from their last record.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 
@@ -71,9 +72,9 @@ impl Visitor for Messages<'_> {
                 }
                 done
             };
-        for id in 0..servers.len() {
-            let effects = servers[id].start(&algorithm, run);
-            act(Peer::Server(id as u32), effects, &mut wire, &mut disk);
+        for server in &mut servers {
+            let effects = server.start(&algorithm, run);
+            act(Peer::Server(server.server().id()), effects, &mut wire, &mut disk);
         }
         let all = servers.len() + clients.len();
         for tick in 0.. {

@@ -15,7 +15,7 @@
 //! | phi_k | `Seat::dual` |
 //! | v_k | `Down::centre` |
 //! | w~_k | `Up::model` |
-//! | lambda / abs(C_s) | `strength` |
+//! | `lambda / abs(C_s)` | `strength` |
 //! | C | `bound`, the norm of one record's gradient; sensitivity of (4) is 2 C / (rho D_k), (43) |
 //!
 //! After `dual -= rho w~_k`, `-dual / rho` is what (8) averages, and `dual += rho w` completes (5): no

@@ -1,6 +1,6 @@
 //! Local: every client alone. The end of the scale that a federation has to beat.
 //!
-//! Objective: f_k(w) = (1/D_k) sum_i loss_i + (lambda / abs(C_s)) |w|^2, equation (16); nothing leaves.
+//! Objective: `f_k(w) = (1/D_k) sum_i loss_i + (lambda / abs(C_s)) |w|^2`, equation (16); nothing leaves.
 
 use super::registry::Method;
 use super::{Algorithm, Ask, Cells, Closed, Context, Now, Personal, Phase, ROUND, Run, Seats, ServerView};

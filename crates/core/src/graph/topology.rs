@@ -74,7 +74,7 @@ impl Topology {
 
     /// The most square grid, filled row by row; the last row may be short.
     pub fn grid(servers: usize) -> Self {
-        let width = (1..).find(|w| w * w >= servers).unwrap_or(1);
+        let width = (1..=servers).find(|w| w * w >= servers).unwrap_or(1);
         let mut graph = Self::none(servers);
         for i in 0..servers {
             if (i + 1) % width != 0 && i + 1 < servers {

@@ -113,13 +113,11 @@ impl<'a> Gate<'a> {
         mechanism: Option<&M>,
         value: M::Value,
     ) -> Result<Released<M::Value>, Refusal> {
-        match mechanism {
-            Some(mechanism) => self.release(what, mechanism, value),
-            None => {
-                let size = M::size(&value);
-                self.disclose(what, size, value)
-            }
+        if let Some(mechanism) = mechanism {
+            return self.release(what, mechanism, value);
         }
+        let size = M::size(&value);
+        self.disclose(what, size, value)
     }
 
     /// Private randomness for mini-batches and the like; never the stream of the noise.

@@ -352,32 +352,21 @@ impl<A: Algorithm> Chunk<'_, A> {
 
     /// Takes one answer: door, seat, fold. Answers must come in id order.
     pub fn take(&mut self, i: usize, answer: Result<&A::Up, Refusal>) {
-        let verdict = match answer {
+        let up = match answer {
+            Ok(up) => up,
             Err(refusal) => {
                 self.fold.counts.refused += 1;
-                Verdict::Refused(refusal)
+                self.verdicts[i] = Verdict::Refused(refusal);
+                return;
             }
-            Ok(up) => match self.algorithm.check(&self.seats[i], self.now, up) {
-                Err(reject) => {
-                    self.fold.counts.rejected += 1;
-                    Verdict::Rejected(reject.0)
-                }
-                Ok(()) => {
-                    let cells = &mut self.fold.cells;
-                    self.algorithm.absorb(
-                        self.state,
-                        &mut self.seats[i],
-                        self.now,
-                        &self.members[i],
-                        up,
-                        cells,
-                    );
-                    self.fold.counts.values += 1;
-                    Verdict::Value
-                }
-            },
         };
-        self.verdicts[i] = verdict;
+        if let Err(reject) = self.algorithm.check(&self.seats[i], self.now, up) {
+            return self.reject(i, reject.0);
+        }
+        let (seat, cells) = (&mut self.seats[i], &mut self.fold.cells);
+        self.algorithm.absorb(self.state, seat, self.now, &self.members[i], up, cells);
+        self.fold.counts.values += 1;
+        self.verdicts[i] = Verdict::Value;
     }
 
     /// After `mix`: brings the seats of the folded clients up to date.

@@ -108,6 +108,8 @@ pub struct Paper {
     pub title: String,
     /// Where to find it.
     pub source: Option<String>,
+    /// Whether its bounds are drawn beside what was measured.
+    pub theory: bool,
     /// What it claims here.
     pub claims: Vec<Claim>,
 }

@@ -44,6 +44,9 @@ impl Config {
         if let Some(paper) = &self.paper {
             let mut lines = vec![("title".to_string(), quoted(&paper.title))];
             lines.extend(paper.source.iter().map(|source| ("source".to_string(), quoted(source))));
+            if paper.theory {
+                lines.push(("theory".to_string(), "true".to_string()));
+            }
             text.push_str("\n[paper]\n");
             push_lines(&mut text, &lines);
             for claim in &paper.claims {

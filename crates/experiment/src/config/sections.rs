@@ -79,6 +79,7 @@ pub(super) const SWEEP: &[Param] = &[
 pub(super) const PAPER: &[Param] = &[
     param("title", Kind::Text, Preset::Required, "title of the paper"),
     param("source", Kind::Text, Preset::Absent, "where to find it, and which figure this is"),
+    param("theory", Kind::Flag, Preset::Flag(false), "draw the paper's bounds beside what was measured"),
 ];
 
 /// One entry of `claims` in `[paper]`.

@@ -123,7 +123,8 @@ impl Checker<'_> {
             });
         }
         let title = owned(&values, "title").unwrap_or_default();
-        Some(Paper { title, source: owned(&values, "source"), claims: read })
+        let theory = values.flag("theory");
+        Some(Paper { title, source: owned(&values, "source"), theory, claims: read })
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 use fedkin_core::algorithm::registry;
-use fedkin_core::algorithm::{Algorithm, Context, Phase, Run};
+use fedkin_core::algorithm::{Admm, Algorithm, Context, Pgfl, Phase, Run};
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model};
 use fedkin_core::params::{Value, Values};
@@ -253,6 +253,28 @@ impl<A: Algorithm> Loop<A> {
     }
 }
 
+/// phi_k of every client by id: rho (v_k - w_s) of the message the server would send now.
+pub(crate) fn duals(run: &mut Loop<Admm<Pgfl>>, rho: f64) -> BTreeMap<u32, Vector> {
+    let mut duals = BTreeMap::new();
+    for server in &mut run.servers {
+        let mut served = BTreeMap::new();
+        server.held(&run.algorithm, &run.run, &mut |cluster, name, model| {
+            if name == "served" {
+                served.insert(cluster, model.to_vec());
+            }
+        });
+        let mut down = <Admm<Pgfl> as Algorithm>::Down::default();
+        for chunk in server.chunks(&run.algorithm, &run.run) {
+            for (i, member) in chunk.members.iter().enumerate() {
+                chunk.down(i, &mut down);
+                let gap = down.centre.iter().zip(&served[&member.cluster]).map(|(v, w)| rho * (v - w));
+                duals.insert(member.id, gap.collect());
+            }
+        }
+    }
+    duals
+}
+
 pub(crate) fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
@@ -296,11 +318,10 @@ pub(crate) fn solve(mut a: Matrix, mut b: Vector) -> Vector {
 /// The value, slope and curvature of a record's loss in z = x'w, written out here once more.
 pub(crate) fn derivatives(loss: Loss, z: f64, y: f64) -> (f64, f64, f64) {
     match loss {
-        Loss::Squared => ((z - y).powi(2), 2.0 * (z - y), 2.0),
         Loss::Huber(t) if (z - y).abs() > t => {
             (2.0 * t * (z - y).abs() - t * t, 2.0 * t * (z - y).signum(), 0.0)
         }
-        Loss::Huber(_) => ((z - y).powi(2), 2.0 * (z - y), 2.0),
+        Loss::Squared | Loss::Huber(_) => ((z - y).powi(2), 2.0 * (z - y), 2.0),
         Loss::Logistic => {
             let p = 1.0 / (1.0 + (-z).exp());
             (-(y * p.ln() + (1.0 - y) * (1.0 - p).ln()), p - y, p * (1.0 - p))
@@ -349,8 +370,8 @@ pub(crate) fn minimise(loss: Loss, clients: &[&Dataset], strength: f64, rho: f64
         let mut t = 1.0;
         let now = value(&w);
         let moved = |t: f64| w.iter().zip(&step).map(|(w, s)| w + t * s).collect::<Vector>();
-        // At the end the value cannot fall any more in floating point: full steps are right there.
-        while t > 1e-9 && value(&moved(t)) > now && length(&step) > 1e-9 * (1.0 + length(&w)) {
+        // Near the end the value cannot fall any more in floating point, and full steps are right there.
+        while t > 1e-9 && value(&moved(t)) > now && length(&step) > 1e-5 * (1.0 + length(&w)) {
             t *= 0.5;
         }
         let next = moved(t);

@@ -1,0 +1,178 @@
+//! Commands that only look: methods, data, configs, completions.
+
+use crate::args::{self, Args};
+use crate::failure::Failure;
+use crate::input;
+use crate::output::{self, Facts, STRONG, count, paint};
+use clap::CommandFactory;
+use fedkin_core::algorithm::registry::{self, Row};
+use fedkin_core::params::{Kind, Param, Preset};
+use fedkin_data::Options;
+use fedkin_experiment::{Plan, Prepared, config, tables};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// A method as JSON.
+#[derive(Serialize)]
+struct Method {
+    name: &'static str,
+    summary: &'static str,
+    needs_connected: bool,
+    simulation_only: bool,
+    models: &'static [&'static str],
+    parameters: Vec<Parameter>,
+}
+
+/// A parameter as JSON: keys of inner tables are joined by a point.
+#[derive(Serialize)]
+struct Parameter {
+    name: String,
+    default: Option<String>,
+    required: bool,
+    range: String,
+    help: &'static str,
+}
+
+/// All methods as JSON.
+#[derive(Serialize)]
+struct Methods {
+    algorithms: Vec<Method>,
+}
+
+/// Lists the methods, or shows one.
+pub(crate) fn algorithms(args: &args::Algorithms) -> Result<(), Failure> {
+    match &args.name {
+        None if args.json => {
+            output::json(&Methods { algorithms: registry::TABLE.iter().map(method).collect() })
+        }
+        None => {
+            let mut facts = Facts::default();
+            for row in registry::TABLE {
+                facts.add(row.name, row.summary);
+            }
+            output::say(&format!("{}\nfedkin algorithms NAME shows the parameters of one.", facts.text()))
+        }
+        Some(name) => {
+            let row = registry::find(name).map_err(Failure::Usage)?;
+            let found = method(row);
+            if args.json { output::json(&found) } else { output::say(&described(&found)) }
+        }
+    }
+}
+
+fn method(row: &Row) -> Method {
+    let mut parameters = Vec::new();
+    collect("", row.params, &mut parameters);
+    Method {
+        name: row.name,
+        summary: row.summary,
+        needs_connected: row.needs_connected,
+        simulation_only: row.simulation_only,
+        models: row.personal,
+        parameters,
+    }
+}
+
+/// Keys of inner tables follow theirs.
+fn collect(prefix: &str, params: &[Param], into: &mut Vec<Parameter>) {
+    for param in params {
+        let name = format!("{prefix}{}", param.name);
+        into.push(Parameter {
+            name: name.clone(),
+            default: param.preset.value().map(|value| value.to_string()),
+            required: matches!(param.preset, Preset::Required),
+            range: param.kind.to_string(),
+            help: param.help,
+        });
+        for inner in inner_tables(&param.kind) {
+            collect(&format!("{name}."), inner, into);
+        }
+    }
+}
+
+fn inner_tables(kind: &Kind) -> Vec<&'static [Param]> {
+    match kind {
+        Kind::Table(params) => vec![params],
+        Kind::List(kind) => inner_tables(kind),
+        Kind::Either(kinds) => kinds.iter().flat_map(inner_tables).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn described(method: &Method) -> String {
+    let mut facts = Facts::default();
+    facts.add(method.name, method.summary);
+    facts.add("models", format!("{}; the first is the client's own", method.models.join(", ")));
+    facts.add("graph", if method.needs_connected { "must be connected" } else { "may be in pieces" });
+    if method.simulation_only {
+        facts.add("needs", "raw records at one place: simulation only");
+    }
+    let mut text = facts.text();
+    if method.parameters.is_empty() {
+        text.push_str("\nIt has no parameters of its own.\n");
+        return text;
+    }
+    let _ = writeln!(text, "\n{}", paint(STRONG, "[algorithm]"));
+    for parameter in &method.parameters {
+        let default = match (&parameter.default, parameter.required) {
+            (Some(value), _) => format!("default {value}"),
+            (None, true) => "required".into(),
+            (None, false) => "optional".into(),
+        };
+        let _ = writeln!(text, "{}  {default}", paint(STRONG, &parameter.name));
+        for part in [parameter.range.as_str(), parameter.help] {
+            for line in output::wrapped(part, output::WIDTH - 4) {
+                let _ = writeln!(text, "    {line}");
+            }
+        }
+    }
+    text
+}
+
+/// Summarises a file.
+pub(crate) fn inspect(args: &args::Inspect) -> Result<(), Failure> {
+    let options = Options { client: args.client.clone(), target: args.target.clone() };
+    let found = fedkin_data::inspect(&args.file, &options)?;
+    if args.json { output::json(&found) } else { output::say(&found.to_string()) }
+}
+
+/// Checks a config with all its curves, and the data of its first repeat.
+pub(crate) fn check(args: &args::Check) -> Result<(), Failure> {
+    let source = input::read(&args.file)?;
+    let overrides = input::overrides(&args.set)?;
+    let base = input::base(&args.file);
+    Prepared::new(&source, &base, &overrides)?;
+    let plan = Plan::load(&source, &base, &overrides, &[])?;
+    let world = plan.world(0)?;
+    let mut facts = Facts::default();
+    facts.add("config", format!("{} is fine", source.name));
+    facts.add("method", plan.row.name);
+    facts.add(
+        "data",
+        format!(
+            "{}, {}, {}, {}",
+            count(world.train.len(), "client"),
+            count(world.federation.servers(), "server"),
+            count(world.federation.clusters(), "cluster"),
+            count(world.schema.features.len(), "feature")
+        ),
+    );
+    facts.add(
+        "to run",
+        format!("{}, {}", count(plan.rounds() as usize, "round"), count(plan.repeats() as usize, "repeat")),
+    );
+    output::say(&facts.text())
+}
+
+/// Prints the reference of all keys.
+pub(crate) fn reference() -> Result<(), Failure> {
+    output::say(&config::reference(&tables()))
+}
+
+/// Prints a completion script.
+pub(crate) fn completions(args: &args::Completions) -> Result<(), Failure> {
+    // Into memory first: the generator panics where it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "fedkin", &mut script);
+    output::say(&String::from_utf8_lossy(&script))
+}

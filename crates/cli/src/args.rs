@@ -1,0 +1,233 @@
+//! What can be asked for on the command line.
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    all went well
+  1    unexpected: a defect of Fedkin itself
+  2    something to put right: arguments, config, data, a full disk
+  4    the method diverged
+  130  interrupted (Ctrl-C); the same command goes on from the last checkpoint
+
+With --json a command prints one JSON object on standard output and nothing else; errors are text on
+standard error. Progress is shown on a terminal only.";
+
+const STEPS: &str = "\
+First steps:
+  fedkin demo                  methods compared on a small federation: a table and a report
+  fedkin new my-wards          a commented config with example data to replace by your own
+  fedkin run my-wards/wards.toml
+
+";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fedkin",
+    version,
+    about = "A personal model for every client, learnt together over a graph",
+    after_help = format!("{STEPS}{EXIT_CODES}"),
+    arg_required_else_help = true,
+    max_term_width = 110
+)]
+pub(crate) struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compare methods on a small synthetic federation and write a report
+    Demo(Demo),
+    /// Write a commented config with example data that runs as it is
+    New(New),
+    /// Train one method as a config says; run it again to resume
+    #[command(after_help = EXIT_CODES)]
+    Run(Run),
+    /// Run an experiment with all its curves: a paper's figure, or a file of your own
+    #[command(after_help = EXIT_CODES)]
+    Reproduce(Reproduce),
+    /// Write the report of a run: one HTML file, and its figures as SVG and PNG
+    Report(Report),
+    /// Predict with the personal model of one client of a run
+    Predict(Predict),
+    /// List the methods, or the parameters of one
+    Algorithms(Algorithms),
+    /// Look at data before they are used
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// Look at configs before they are run
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a completion script for a shell
+    Completions(Completions),
+}
+
+/// What `fedkin data` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// Summarise a CSV, Parquet, NPZ or IDX file
+    Inspect(Inspect),
+}
+
+/// What `fedkin config` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check a config and the data it names, without running anything
+    Check(Check),
+    /// Print the reference of all keys as Markdown
+    Reference,
+}
+
+/// `fedkin demo`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Demo {
+    /// Directory of the results [default: runs/demo]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `fedkin new`
+#[derive(Debug, clap::Args)]
+pub(crate) struct New {
+    /// A folder, or the config file to write (it ends in .toml)
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) place: PathBuf,
+    /// Start from an experiment of `fedkin reproduce --list` instead
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub(crate) from: Option<String>,
+}
+
+/// What every command that trains understands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Training {
+    /// Set a key of the config, such as algorithm.penalty=5; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Directory of the results [default: runs/<run.name>]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Number of threads [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) threads: Option<u32>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `fedkin run`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// The config
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) training: Training,
+}
+
+/// `fedkin reproduce`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reproduce {
+    /// An experiment of the list, or a config file with curves
+    #[arg(value_name = "NAME|FILE", required_unless_present = "list")]
+    pub(crate) experiment: Option<String>,
+    /// List the experiments that Fedkin brings along
+    #[arg(long, conflicts_with_all = ["experiment", "repeats", "set", "out", "threads"])]
+    pub(crate) list: bool,
+    /// Number of Monte Carlo repeats, instead of the experiment's own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeats: Option<u32>,
+    #[command(flatten)]
+    pub(crate) training: Training,
+}
+
+/// `fedkin report`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Report {
+    /// The run directory
+    pub(crate) run: PathBuf,
+    /// Open the report in the browser
+    #[arg(long)]
+    pub(crate) open: bool,
+}
+
+/// `fedkin predict`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Predict {
+    /// The run directory
+    pub(crate) run: PathBuf,
+    /// Whose model
+    #[arg(long, value_name = "ID")]
+    pub(crate) client: String,
+    /// The records to predict for, with the columns of the training data; a target is optional
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// Which of the client's models: client, served or averaged, where the method has it
+    /// [default: the client's own]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `fedkin algorithms`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Algorithms {
+    /// Show this method with its parameters
+    pub(crate) name: Option<String>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `fedkin data inspect`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Inspect {
+    /// The file; its format is seen from its content
+    pub(crate) file: PathBuf,
+    /// Column that names the client [default: guessed]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) client: Option<String>,
+    /// Column whose values are counted [default: guessed]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) target: Option<String>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `fedkin config check`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    /// The config
+    pub(crate) file: PathBuf,
+    /// Set a key of the config, such as algorithm.penalty=5; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// `fedkin completions`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// Which shell
+    pub(crate) shell: Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declarations_fit_together() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,185 @@
+//! `fedkin demo` and `fedkin reproduce`: an experiment with all its curves.
+
+use crate::args::{self, Training};
+use crate::failure::Failure;
+use crate::input::{self, shell_word};
+use crate::number;
+use crate::output::{self, BAD, DOUBT, FAINT, Facts, GOOD, count, paint};
+use crate::progress;
+use crate::run::checkpoints;
+use fedkin_core::params::Value;
+use fedkin_experiment::config::{self, Override, Source};
+use fedkin_experiment::report::{Verdict, text_table};
+use fedkin_experiment::{Comparison, CurveResult, Prepared, figures, library, paired, tables};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The built-in experiment of `fedkin demo`.
+const DEMO: &str = "demo";
+
+/// The JSON of a comparison: what the library says of it, and where its report is.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    report: &'a Path,
+}
+
+/// Runs the demonstration.
+pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
+    let training = Training { set: Vec::new(), out: args.out.clone(), threads: None, json: args.json };
+    let (comparison, report) = compare(&built_in(DEMO)?, Path::new(""), &[], &training)?;
+    if args.json {
+        return tell(&comparison, &report);
+    }
+    let mut text = body(&comparison);
+    if let Some(line) = reading(&comparison) {
+        let _ = writeln!(text, "\n{line}");
+    }
+    output::say(&format!("{text}\n{}", closing(&comparison, &report, &["fedkin new my-wards".to_string()])))
+}
+
+/// Runs an experiment of the library or of a file, or lists the library.
+pub(crate) fn reproduce(args: &args::Reproduce) -> Result<(), Failure> {
+    let Some(experiment) = args.experiment.as_deref().filter(|_| !args.list) else {
+        return list(args.training.json);
+    };
+    let training = &args.training;
+    let mut overrides = input::overrides(&training.set)?;
+    if let Some(repeats) = args.repeats {
+        overrides.push(Override { key: "run.repeats".into(), value: Value::Integer(i64::from(repeats)) });
+    }
+    input::threads(training.threads)?;
+    let (source, base) = find(experiment)?;
+    let (comparison, report) = compare(&source, &base, &overrides, training)?;
+    if training.json {
+        return tell(&comparison, &report);
+    }
+    output::say(&format!("{}\n{}", body(&comparison), closing(&comparison, &report, &[])))
+}
+
+/// A path means a file; a word means the library, unless a file of that name is there and no experiment.
+fn find(experiment: &str) -> Result<(Source, PathBuf), Failure> {
+    let path = Path::new(experiment);
+    let is_path = experiment.contains(['/', '\\']) || path.extension().is_some_and(|e| e == "toml");
+    if is_path || (path.is_file() && library::find(experiment).is_err()) {
+        return Ok((input::read(path)?, input::base(path)));
+    }
+    Ok((built_in(experiment)?, PathBuf::new()))
+}
+
+fn built_in(name: &str) -> Result<Source, Failure> {
+    let experiment = library::find(name)?;
+    Ok(Source { name: experiment.name.into(), text: experiment.text.into() })
+}
+
+fn compare(
+    source: &Source,
+    base: &Path,
+    overrides: &[Override],
+    training: &Training,
+) -> Result<(Comparison, PathBuf), Failure> {
+    let prepared = Prepared::new(source, base, overrides)?;
+    let out = input::out(training, prepared.name());
+    let config = config::load(source, overrides, &tables()).map_err(fedkin_experiment::Error::from)?;
+    let comparison =
+        progress::watched(prepared.name(), prepared.rounds(), |control| prepared.run(&out, control))?
+            .map_err(|error| input::interrupted(error, checkpoints(&config)))?;
+    let report = figures::report_comparison(&comparison)?;
+    Ok((comparison, report))
+}
+
+/// The table, and the claims where there are some.
+fn body(comparison: &Comparison) -> String {
+    let table = text_table(&figures::table(comparison));
+    if comparison.claims.is_empty() { table } else { format!("{table}\n{}", claims(comparison)) }
+}
+
+fn tell(comparison: &Comparison, report: &Path) -> Result<(), Failure> {
+    output::warn_aside(&comparison.warnings);
+    output::json(&Told { comparison, report })
+}
+
+/// What the numbers of the demonstration say, in words.
+fn reading(comparison: &Comparison) -> Option<String> {
+    let by_method = |method: &str| comparison.curves.iter().find(|curve| curve.method == method);
+    let (personal, global) = (by_method("pgfl")?, by_method("gfl")?);
+    let distance = distance(personal, global, comparison)?;
+    Some(format!("{} is {distance} than one model for all (GFL).", personal.label))
+}
+
+/// How much better or worse one curve ends than another, over the same seeds.
+fn distance(a: &CurveResult, b: &CurveResult, comparison: &Comparison) -> Option<String> {
+    let gap = paired(a.values.last()?, b.values.last()?, comparison.shown);
+    let better = (gap.mean > 0.0) == comparison.shown.higher_is_better();
+    let unit = if comparison.unit.is_empty() { String::new() } else { format!(" {}", comparison.unit) };
+    let word = if better { "better" } else { "worse" };
+    Some(format!("{}{unit} {word}", number::estimate(gap.mean.abs(), gap.stderr)))
+}
+
+/// Every claim with a word for what was found; the colour repeats the word.
+fn claims(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for claim in &comparison.claims {
+        let (word, style) = match claim.verdict {
+            Verdict::Holds => ("HOLDS", GOOD),
+            Verdict::Fragile => ("FRAGILE", DOUBT),
+            Verdict::Fails => ("FAILS", BAD),
+            Verdict::Untested => ("UNTESTED", FAINT),
+        };
+        let pad = " ".repeat(10 - word.len());
+        let lines = output::wrapped(&claim.text, output::WIDTH - 10);
+        for (i, line) in lines.iter().enumerate() {
+            let head = if i == 0 { paint(style, word) + &pad } else { " ".repeat(10) };
+            let _ = writeln!(text, "{head}{line}");
+        }
+        for line in output::wrapped(&claim.evidence, output::WIDTH - 10) {
+            let _ = writeln!(text, "{}{}", " ".repeat(10), paint(FAINT, &line));
+        }
+    }
+    text
+}
+
+/// The last lines: what it took, what to know, what was written where, what to do next.
+fn closing(comparison: &Comparison, report: &Path, next: &[String]) -> String {
+    let mut facts = Facts::default();
+    facts.add(
+        "trained",
+        format!(
+            "{}, {}, {}",
+            count(comparison.curves.len(), "curve"),
+            count(comparison.repeats as usize, "repeat"),
+            number::duration(comparison.seconds)
+        ),
+    );
+    for warning in &comparison.warnings {
+        facts.styled("warning", DOUBT, output::wrapped(warning, output::WIDTH - 10).join("\n"));
+    }
+    facts.add("written", comparison.run.display().to_string());
+    facts.add("report", report.display().to_string());
+    let open = format!("fedkin report {} --open", shell_word(&comparison.run.to_string_lossy()));
+    facts.list("next", std::iter::once(open).chain(next.iter().cloned()));
+    facts.text()
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Row {
+        name: &'static str,
+        summary: &'static str,
+    }
+    #[derive(Serialize)]
+    struct List {
+        experiments: Vec<Row>,
+    }
+    if json {
+        let rows = library::all().iter().map(|found| Row { name: found.name, summary: found.summary });
+        return output::json(&List { experiments: rows.collect() });
+    }
+    let mut facts = Facts::default();
+    for experiment in library::all() {
+        facts.add(experiment.name, output::wrapped(experiment.summary, output::WIDTH - 20).join("\n"));
+    }
+    output::say(&format!("{}\nfedkin reproduce NAME runs one of them.", facts.text()))
+}

@@ -1,0 +1,183 @@
+//! `fedkin run`: one method as a config says.
+
+use crate::args;
+use crate::failure::Failure;
+use crate::input::{self, Start, shell_word};
+use crate::number;
+use crate::output::{self, DOUBT, Facts, count};
+use crate::progress;
+use fedkin_experiment::config::{self, Config};
+use fedkin_experiment::{Finished, Metric, Plan, Shown, tables};
+use serde::Serialize;
+use std::path::Path;
+
+/// The JSON of a run: what the library says of it, and how this call began.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    finished: &'a Finished,
+    start: &'static str,
+}
+
+/// Trains, or goes on training, or says that all is done.
+pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
+    let training = &args.training;
+    let source = input::read(&args.file)?;
+    let overrides = input::overrides(&training.set)?;
+    input::threads(training.threads)?;
+    // Curves and sweeps are checked with the rest, although only the base is run here.
+    let whole = config::load(&source, &overrides, &tables()).map_err(fedkin_experiment::Error::from)?;
+    let base = input::base(&args.file);
+    let plan = Plan::load(&source, &base, &overrides, &[])?;
+    let out = input::out(training, plan.name());
+    let start = Start::of(&out);
+    // The run remembers where its data are, whatever folder a later command starts from.
+    let anchor = std::env::current_dir().map_or(base.clone(), |here| here.join(&base));
+    let rounds = u64::from(plan.rounds()) * u64::from(plan.repeats());
+    let mut finished = progress::watched(plan.name(), rounds, |control| {
+        fedkin_experiment::run(&plan, &out, &anchor, control)
+    })?
+    .map_err(|error| input::interrupted(error, checkpoints(&plan.config)))?;
+    warn(&mut finished);
+    if training.json {
+        output::warn_aside(&finished.warnings);
+        return output::json(&Told { finished: &finished, start: start.word() });
+    }
+    output::say(&summary(&finished, start, plan.row.summary, &out, &also(&whole, &args.file, &out)))
+}
+
+/// Whether a run with this config can be resumed.
+pub(crate) fn checkpoints(config: &Config) -> bool {
+    config.run.number("checkpoint_seconds").is_none_or(|seconds| seconds > 0.0)
+}
+
+/// Adds what a reader of the numbers must not miss.
+fn warn(finished: &mut Finished) {
+    // An epsilon that rests on trust says so wherever it is shown.
+    let said = finished.warnings.iter().any(|warning| warning.contains("assumed, not enforced"));
+    if finished.privacy.bound.starts_with("assumed") && !said {
+        finished.warnings.push(
+            "the gradient bound is assumed, not enforced: the epsilon holds only if the bound does".into(),
+        );
+    }
+    if let Some(count) = finished.r#final.get("rejected") {
+        finished.warnings.push(format!(
+            "uploads were rejected, {} in the last round with any: not finite, or a norm above run.max_norm; \
+             the iteration may be diverging, and a larger `algorithm.penalty` may help",
+            number::count(*count)
+        ));
+    }
+}
+
+/// What else the file is good for.
+fn also(config: &Config, file: &Path, out: &Path) -> Vec<String> {
+    if config.curves.is_empty() && config.sweep.is_none() {
+        return Vec::new();
+    }
+    let what = match (&config.curves[..], &config.sweep) {
+        ([], _) => "the sweep of the file".to_string(),
+        (curves, _) => count(curves.len(), "curve") + " of the file, compared",
+    };
+    let file = shell_word(&file.to_string_lossy());
+    let out = shell_word(&format!("{}-compared", out.display()));
+    vec![format!("fedkin reproduce {file} --out {out}   ({what})")]
+}
+
+fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[String]) -> String {
+    let [clients, servers, clusters] = finished.size;
+    let mut facts = Facts::default();
+    match start {
+        Start::Fresh => {}
+        Start::Resumed => {
+            facts.add("resumed", "from the last checkpoint");
+        }
+        Start::Complete => {
+            facts.add("complete", "this run was complete already; nothing was run again");
+        }
+    }
+    facts.add("method", format!("{}: {about}", finished.algorithm));
+    facts.add(
+        "on",
+        format!("{}, {}, {}", count(clients, "client"), count(servers, "server"), count(clusters, "cluster")),
+    );
+    facts.add(
+        "trained",
+        format!(
+            "{}, {}, {}",
+            count(finished.rounds as usize, "round"),
+            count(finished.repeats as usize, "repeat"),
+            number::duration(finished.seconds)
+        ),
+    );
+    facts.list("final", finals(finished));
+    facts.add("privacy", privacy(finished));
+    facts.add("models", format!("sha256 {}", finished.models_sha256));
+    for warning in &finished.warnings {
+        facts.styled("warning", DOUBT, output::wrapped(warning, output::WIDTH - 10).join("\n"));
+    }
+    facts.add("written", out.display().to_string());
+    facts.add("report", out.join("report.html").display().to_string());
+    let next = std::iter::once(format!("fedkin report {} --open", shell_word(&out.to_string_lossy())));
+    facts.list("next", next.chain(also.iter().cloned()));
+    facts.text()
+}
+
+/// Every metric once: in decibels where it has them, in percent where it is a share.
+fn finals(finished: &Finished) -> Vec<String> {
+    let has = |name: &str| finished.r#final.contains_key(name);
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for (name, &mean) in &finished.r#final {
+        let (metric, model) = name.split_once('.').unwrap_or((name, ""));
+        if has(&format!("{metric}_db.{model}")) {
+            continue;
+        }
+        let stderr = finished.stderr.get(name).copied();
+        let (plain, decibel) = match metric.strip_suffix("_db") {
+            Some(plain) => (plain, true),
+            None => (metric, false),
+        };
+        let (scale, unit) = match Metric::shown(name) {
+            Shown::Percent => (100.0, " %"),
+            _ if decibel => (1.0, " dB"),
+            _ => (1.0, ""),
+        };
+        let value = match metric {
+            "rejected" | "refused" => number::count(mean),
+            _ => number::estimate(scale * mean, stderr.map(|error| scale * error)) + unit,
+        };
+        rows.push((words(plain, model), value));
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    rows.into_iter().map(|(name, value)| format!("{name:width$}  {value:>16}")).collect()
+}
+
+/// `nmsd` of `served` in words. Counts have no model.
+fn words(metric: &str, model: &str) -> String {
+    match (metric, model) {
+        ("rejected" | "refused", _) => format!("{metric} uploads, last round with any"),
+        (metric, "") => metric.to_string(),
+        (metric, model) => format!("{metric} of the {model} model"),
+    }
+}
+
+/// The guarantee in one line.
+fn privacy(finished: &Finished) -> String {
+    let privacy = &finished.privacy;
+    if privacy.releases == 0 {
+        return "nothing left a client".into();
+    }
+    let Some(epsilon) = privacy.epsilon else {
+        return "no mechanism: uploads are not private".into();
+    };
+    let bound = match privacy.bound.as_str() {
+        "" => String::new(),
+        words => format!(", bound {words}"),
+    };
+    format!(
+        "epsilon {} at delta {} for the client that spent most ({}, {} zCDP{bound})",
+        number::plain(epsilon),
+        privacy.delta,
+        privacy.mechanism,
+        number::plain(privacy.zcdp),
+    )
+}

@@ -1,0 +1,12 @@
+//! The program as a user meets it: arguments in; output, exit code and files out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+mod bad_config;
+mod bad_data;
+mod bench;
+mod commands;
+mod json;
+#[cfg(unix)]
+mod resume;
+#[cfg(unix)]
+mod streams;

@@ -1,0 +1,53 @@
+//! `docs/reference.md` is generated from the tables that check a config; here it is compared with them.
+
+use fedkin_core::algorithm::registry::TABLE;
+use fedkin_experiment::{config, tables};
+use std::fmt::Write as _;
+use std::path::Path;
+
+const REGENERATE: &str = "FEDKIN_UPDATE=1 cargo test --release -p fedkin-experiment --test reference";
+
+/// The config keys, then what the registry knows of each method beyond its keys.
+fn page() -> String {
+    let mut page = format!(
+        "<!-- Generated from the tables that check a config. Do not edit; write it again with\n     {REGENERATE} -->\n\n"
+    );
+    page.push_str(&config::reference(&tables()));
+    page.push_str(
+        "\n## Algorithms\n\n\
+         What each method sees of the federation, which models a client ends with (its own first), and whether \
+         it works outside a simulation.\n\n\
+         | name | clusters | servers | graph | models of a client | where |\n|---|---|---|---|---|---|\n",
+    );
+    for row in TABLE {
+        let clusters = if row.arrange.one_cluster { "as one" } else { "as given" };
+        let servers = if row.arrange.one_server { "as one" } else { "as given" };
+        let graph = if row.arrange.no_edges || row.arrange.one_server {
+            "not used"
+        } else if row.needs_connected {
+            "must be connected"
+        } else {
+            "any"
+        };
+        let place = if row.simulation_only { "simulation only" } else { "anywhere" };
+        let models = row.personal.join(", ");
+        let _ = writeln!(page, "| `{}` | {clusters} | {servers} | {graph} | {models} | {place} |", row.name);
+    }
+    page
+}
+
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference.md");
+    let expected = page();
+    if std::env::var_os("FEDKIN_UPDATE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = found.lines().zip(expected.lines()).position(|(a, b)| a != b);
+    let line = differs.unwrap_or_else(|| found.lines().count().min(expected.lines().count())) + 1;
+    assert!(
+        found == expected,
+        "docs/reference.md differs from the code at line {line}; write it again with\n  {REGENERATE}"
+    );
+}
