@@ -70,6 +70,11 @@ impl Digest {
         digest.finish()
     }
 
+    /// A digest that only the holder of a key can make.
+    pub(crate) fn keyed(key: &[u8; 32]) -> Self {
+        Self(blake3::Hasher::new_keyed(key))
+    }
+
     /// The digest of all values put so far.
     pub fn finish(&self) -> [u8; 32] {
         *self.0.finalize().as_bytes()
@@ -88,6 +93,17 @@ impl Sink for Digest {
             }
             self.0.update(&buffer[..part.len() * 8]);
         }
+    }
+}
+
+/// Counts the numbers of a value.
+#[derive(Debug, Default)]
+pub struct Count(pub usize);
+
+impl Sink for Count {
+    fn bytes(&mut self, _: &[u8]) {}
+    fn numbers(&mut self, numbers: &[f64]) {
+        self.0 += numbers.len();
     }
 }
 

@@ -5,6 +5,7 @@
 //! Private streams (noise, mini-batches) come from a client's secret and are made by the gate alone:
 //! a server that knew them could subtract the noise.
 
+use crate::codec::{Codec, Digest, Sink};
 use crate::numeric::{exp, ln};
 use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
 use rand_core::{Rng, SeedableRng};
@@ -116,7 +117,7 @@ pub struct PublicRng(ChaCha8Rng);
 impl PublicRng {
     /// The stream of a run's seed with this name.
     pub fn named(seed: u64, purpose: &str, step: u32, node: u32) -> Self {
-        Self(ChaCha8Rng::from_seed(key(&seed.to_le_bytes(), purpose, &[step, node], &[])))
+        Self(ChaCha8Rng::from_seed(key(&seed.to_le_bytes(), purpose, &[step, node])))
     }
 }
 
@@ -131,8 +132,21 @@ impl Random for PublicRng {
 pub struct PrivateRng(ChaCha20Rng);
 
 impl PrivateRng {
-    pub(crate) fn named(secret: &[u8; 32], purpose: &str, names: &[u32], digest: &[u8]) -> Self {
-        Self(ChaCha20Rng::from_seed(key(secret, purpose, names, digest)))
+    /// The stream of a client's secret for this purpose, step and number, bound to what was asked.
+    pub(crate) fn new(
+        secret: &[u8; 32],
+        purpose: &str,
+        step: u32,
+        number: u32,
+        asked: &dyn Fn(&mut Digest),
+    ) -> Self {
+        let mut digest = Digest::keyed(secret);
+        (purpose.len() as u32).put(&mut digest);
+        digest.bytes(purpose.as_bytes());
+        step.put(&mut digest);
+        number.put(&mut digest);
+        asked(&mut digest);
+        Self(ChaCha20Rng::from_seed(digest.finish()))
     }
 }
 
@@ -145,7 +159,7 @@ impl Random for PrivateRng {
 /// The secret of a client in a simulation, where everything follows from the seed.
 /// A deployed client draws its own from the operating system and keeps it.
 pub fn simulated_secret(seed: u64, client: u32) -> [u8; 32] {
-    key(&seed.to_le_bytes(), "client secret, simulation only", &[client], &[])
+    key(&seed.to_le_bytes(), "client secret, simulation only", &[client])
 }
 
 /// The seed of one Monte Carlo repeat; repeat 0 is the run's own seed.
@@ -153,11 +167,11 @@ pub fn repeat_seed(seed: u64, repeat: u32) -> u64 {
     if repeat == 0 {
         return seed;
     }
-    let bytes = key(&seed.to_le_bytes(), "repeat", &[repeat], &[]);
+    let bytes = key(&seed.to_le_bytes(), "repeat", &[repeat]);
     u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
 }
 
-fn key(root: &[u8], purpose: &str, names: &[u32], digest: &[u8]) -> [u8; 32] {
+fn key(root: &[u8], purpose: &str, names: &[u32]) -> [u8; 32] {
     let mut hash = blake3::Hasher::new();
     hash.update(&(root.len() as u32).to_le_bytes()).update(root);
     hash.update(&(purpose.len() as u32).to_le_bytes()).update(purpose.as_bytes());
@@ -165,7 +179,6 @@ fn key(root: &[u8], purpose: &str, names: &[u32], digest: &[u8]) -> [u8; 32] {
     for name in names {
         hash.update(&name.to_le_bytes());
     }
-    hash.update(digest);
     *hash.finalize().as_bytes()
 }
 

@@ -74,7 +74,7 @@ fn main() {
         ] {
             match numpy(&python, figure, &mode) {
                 Some(peer) => {
-                    println!("{figure}: {name}: {:.1} ms CPU, {:.1} times ours", 1e3 * peer, peer / mine)
+                    println!("{figure}: {name}: {:.1} ms CPU, {:.1} times ours", 1e3 * peer, peer / mine);
                 }
                 None => println!(
                     "{figure}: skipped {name}: {python} has no numpy (benches/peers/requirements.txt)"

@@ -171,6 +171,7 @@ impl Plan {
                 _ => None,
             })
             .collect();
+        let headline = self.config.evaluate.text("metric");
         let live = start(
             self.row.name,
             &self.config.algorithm_values,
@@ -179,6 +180,6 @@ impl Plan {
             &federation,
             &world.train,
         )?;
-        Ok(Stage { live, scorer: Scorer::new(world, &self.model, self.row.personal, &wanted) })
+        Ok(Stage { live, scorer: Scorer::new(world, &self.model, self.row.personal, &wanted, headline) })
     }
 }

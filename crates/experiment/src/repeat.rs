@@ -189,7 +189,9 @@ pub(crate) fn run_repeat(
     let rows = if world.train.len() <= limit && keep { live.rows(&scorer) } else { Vec::new() };
     for (k, row) in rows.iter().enumerate() {
         let node = world.federation.client_name(k as u32);
-        for (metric, &value) in columns.iter().zip(row).filter(|(_, value)| !value.is_nan()) {
+        for (metric, &value) in
+            columns.iter().zip(row).filter(|(name, value)| !value.is_nan() && !name.ends_with(".active"))
+        {
             metrics.push(Row { repeat, round: live.steps(), node, metric, value });
         }
     }

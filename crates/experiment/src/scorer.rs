@@ -9,6 +9,7 @@ use fedkin_core::model::{Loss, Model, accuracy, fit, log_loss, mean_squared_erro
 use fedkin_core::numeric::{decibel, distance2, norm2};
 use fedkin_data::World;
 use fedkin_runtime::Judge;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is measured.
@@ -128,11 +129,20 @@ pub struct Scorer {
     cluster: Vec<u32>,
     test: Vec<Option<Arc<Dataset>>>,
     train: Vec<Arc<Dataset>>,
+    /// By client: who is judged alike; empty where every client is judged by records of its own.
+    groups: Vec<u32>,
 }
 
 impl Scorer {
     /// What can be measured in this world on a method's models; `wanted` keeps only some of the models.
-    pub fn new(world: &World, model: &Model, personal: &[&'static str], wanted: &[String]) -> Self {
+    /// Scores on training records beside a test set are taken only where the headline asks for them.
+    pub fn new(
+        world: &World,
+        model: &Model,
+        personal: &[&'static str],
+        wanted: &[String],
+        headline: Option<&str>,
+    ) -> Self {
         let dimension = model.dimension(world.schema.columns());
         let with_norm = |mut w: Vec<f64>| {
             w.resize(dimension, 0.0);
@@ -161,9 +171,12 @@ impl Scorer {
         }
         if tested {
             match model.loss {
-                Loss::Logistic => metrics.extend([Metric::Accuracy, Metric::LogLoss, Metric::TrainAccuracy]),
+                Loss::Logistic => metrics.extend([Metric::Accuracy, Metric::LogLoss]),
                 _ => metrics.push(Metric::Mse),
             }
+        }
+        if headline.is_some_and(|name| name.starts_with(Metric::TrainAccuracy.name())) {
+            metrics.push(Metric::TrainAccuracy);
         }
         if metrics.is_empty() {
             metrics.push(Metric::TrainLoss);
@@ -186,6 +199,12 @@ impl Scorer {
             && columns.iter().any(|c| matches!(c.metric, Metric::Mse | Metric::Accuracy | Metric::LogLoss));
         let keep_train =
             columns.iter().any(|c| matches!(c.metric, Metric::TrainLoss | Metric::TrainAccuracy));
+        let groups = if keep_train {
+            Vec::new()
+        } else {
+            let empty: &[Option<Arc<Dataset>>] = &[];
+            groups(&cluster, if keep_test { &world.test } else { empty })
+        };
         let by_model = (0..personal.len())
             .map(|which| (0..columns.len()).filter(|&c| columns[c].model == which).collect())
             .collect();
@@ -198,6 +217,7 @@ impl Scorer {
             cluster,
             test: if keep_test { world.test.clone() } else { Vec::new() },
             train: if keep_train { world.train.clone() } else { Vec::new() },
+            groups,
         }
     }
 
@@ -205,6 +225,19 @@ impl Scorer {
     pub fn names(&self) -> Vec<String> {
         self.columns.iter().map(|column| column.name.clone()).collect()
     }
+}
+
+/// Numbers for equal pairs of true cluster and test set; nothing where hardly any two clients share them.
+fn groups(cluster: &[u32], test: &[Option<Arc<Dataset>>]) -> Vec<u32> {
+    let mut numbers = BTreeMap::new();
+    let groups: Vec<u32> = (0..cluster.len())
+        .map(|k| {
+            let set = test.get(k).and_then(Option::as_ref).map_or(0, |set| Arc::as_ptr(set) as usize);
+            let next = numbers.len() as u32;
+            *numbers.entry((cluster[k], set)).or_insert(next)
+        })
+        .collect();
+    if numbers.len() * 2 > cluster.len() { Vec::new() } else { groups }
 }
 
 /// Least-squares models of the pooled test data of each true cluster, where there is enough of it.
@@ -243,20 +276,31 @@ impl Judge for Scorer {
         let on_test = |score: fn(&Model, &Dataset, &[f64]) -> f64| {
             self.test[k].as_ref().map_or(f64::NAN, |test| score(&self.model, test, w))
         };
+        let mut last: Option<(Metric, f64)> = None;
         for &c in &self.by_model[which] {
             let column = &self.columns[c];
             if column.active_only && !active {
                 continue;
             }
-            row[c] = match column.metric {
-                Metric::Nmsd => deviation(&self.truth[self.cluster[k] as usize]),
-                Metric::Reference => deviation(&self.references[self.cluster[k] as usize]),
-                Metric::Mse => on_test(mean_squared_error),
-                Metric::Accuracy => on_test(accuracy),
-                Metric::LogLoss => on_test(log_loss),
-                Metric::TrainLoss => log_loss(&self.model, &self.train[k], w),
-                Metric::TrainAccuracy => accuracy(&self.model, &self.train[k], w),
+            let value = match last {
+                // The same score under two names: all clients, and those of this round.
+                Some((metric, value)) if metric == column.metric => value,
+                _ => match column.metric {
+                    Metric::Nmsd => deviation(&self.truth[self.cluster[k] as usize]),
+                    Metric::Reference => deviation(&self.references[self.cluster[k] as usize]),
+                    Metric::Mse => on_test(mean_squared_error),
+                    Metric::Accuracy => on_test(accuracy),
+                    Metric::LogLoss => on_test(log_loss),
+                    Metric::TrainLoss => log_loss(&self.model, &self.train[k], w),
+                    Metric::TrainAccuracy => accuracy(&self.model, &self.train[k], w),
+                },
             };
+            last = Some((column.metric, value));
+            row[c] = value;
         }
+    }
+
+    fn group(&self, member: &Member) -> Option<u32> {
+        self.groups.get(member.id as usize).copied()
     }
 }

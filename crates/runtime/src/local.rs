@@ -4,8 +4,9 @@
 use crate::live::Progress;
 use fedkin_core::algorithm::{Algorithm, Phase, Run};
 use fedkin_core::codec::{Bytes, Codec, Damaged, Reader};
-use fedkin_core::privacy::{Account, Ledger, Line, Tally};
-use fedkin_core::round::{CHUNK, Chunk, Client, Counts, Scratch, Secret, Server, Verdict};
+use fedkin_core::privacy::{Account, Ledger, Line, Refusal, Tally};
+use fedkin_core::rng::simulated_secret;
+use fedkin_core::round::{CHUNK, Chunk, Client, Counts, Scratch, Server, Verdict};
 use fedkin_core::{Dataset, Federation, Member};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -26,6 +27,14 @@ pub enum Fault {
         /// Which client.
         client: String,
         /// What is wrong.
+        reason: String,
+    },
+    /// No client could answer.
+    #[error("nobody answered in round {round}: {reason}")]
+    Silent {
+        /// The round.
+        round: u32,
+        /// What the clients said.
         reason: String,
     },
     /// Every upload of a round was turned away.
@@ -49,6 +58,25 @@ pub trait Judge: Sync {
     /// Scores one model of a client (`which` counts the method's `PERSONAL` names); columns that do not
     /// apply are left as they are (NaN). `active`: the client took part in the last round.
     fn score(&self, member: &Member, active: bool, which: usize, model: &[f64], row: &mut [f64]);
+    /// Clients of one group get equal scores for equal models, active or not; `None` where a client is
+    /// judged by records of its own. What a server shares with a cluster is then scored once per group.
+    fn group(&self, _member: &Member) -> Option<u32> {
+        None
+    }
+}
+
+/// Buffers of one thread while it scores.
+struct Buffers<A: Algorithm> {
+    scratch: Scratch<A>,
+    row: Vec<f64>,
+    /// By cluster and group: the scores of the models that a server shares.
+    shared: Vec<((u32, u32), Vec<f64>)>,
+}
+
+impl<A: Algorithm> Default for Buffers<A> {
+    fn default() -> Self {
+        Self { scratch: Scratch::default(), row: Vec::new(), shared: Vec::new() }
+    }
 }
 
 /// The mean of a column over the clients that have a value.
@@ -92,7 +120,7 @@ impl<A: Algorithm> Simulation<A> {
         let join = |server: &Server<A>, member: &Member| {
             algorithm
                 .join(&data[member.id as usize], server.view(&run), member)
-                .map(|local| Client::new(local, &run))
+                .map(|local| Client::new(local, &run, simulated_secret(run.seed, member.id)))
                 .map_err(|unsolved| Fault::Unsolved {
                     client: federation.client_name(member.id).to_string(),
                     reason: unsolved.0.to_string(),
@@ -142,14 +170,13 @@ impl<A: Algorithm> Simulation<A> {
             return Ok(Progress::Ended);
         }
         self.step = step;
-        let secret = Secret::Simulated(run.seed);
         let work = self
             .servers
             .iter_mut()
             .zip(&mut self.clients)
             .flat_map(|(server, clients)| server.chunks(algorithm, run).zip(clients.chunks_mut(CHUNK)));
         let ask = |scratch: &mut Scratch<A>, (mut chunk, clients): (Chunk<'_, A>, &mut [Client<A>])| {
-            chunk.run(clients, secret, scratch);
+            chunk.run(clients, scratch);
         };
         if parallel {
             let work: Vec<_> = work.collect();
@@ -188,7 +215,20 @@ impl<A: Algorithm> Simulation<A> {
         if counts.values == 0 && counts.rejected > 0 {
             return Err(self.diverged(counts));
         }
+        if counts.values == 0
+            && let Some(reason) = self.silenced()
+        {
+            return Err(Fault::Silent { round: self.step, reason: reason.to_string() });
+        }
         Ok(Progress::Round(counts))
+    }
+
+    /// Why nobody answers, where it is not a spent budget: nothing will change in later rounds.
+    fn silenced(&self) -> Option<Refusal> {
+        self.servers.iter().flat_map(Server::verdicts).find_map(|verdict| match verdict {
+            Verdict::Refused(refusal) if *refusal != Refusal::Budget => Some(*refusal),
+            _ => None,
+        })
     }
 
     fn diverged(&self, counts: Counts) -> Fault {
@@ -255,27 +295,39 @@ impl<A: Algorithm> Simulation<A> {
         start: impl Fn() -> T + Sync,
         each: impl Fn(&mut T, &Member, &[f64]) + Sync,
     ) -> Vec<T> {
-        let score = |scratch: &mut (Scratch<A>, Vec<f64>), (s, first): (usize, usize)| {
+        let score = |buffers: &mut Buffers<A>, (s, first): (usize, usize)| {
             let (server, clients) = (&self.servers[s], &self.clients[s]);
+            let Buffers { scratch, row, shared } = buffers;
             let mut result = start();
-            let (scratch, row) = scratch;
+            shared.clear();
             for (i, client) in clients[first..].iter().take(CHUNK).enumerate() {
                 let position = first + i;
                 let member = &server.members()[position];
                 let active = server.verdicts()[position] == Verdict::Value;
                 row.clear();
                 row.resize(judge.columns(), f64::NAN);
+                let key = judge.group(member).map(|group| (member.cluster, group));
+                let known = key.and_then(|key| shared.iter().position(|(known, _)| *known == key));
+                let mut fresh = key.filter(|_| known.is_none()).map(|key| (key, row.clone()));
                 let mut which = 0;
                 let mut score = |name: &'static str, model: &[f64]| {
-                    debug_assert_eq!(
-                        A::PERSONAL.get(which),
-                        Some(&name),
-                        "models come in the order of PERSONAL"
-                    );
-                    judge.score(member, active, which, model, row);
+                    debug_assert_eq!(A::PERSONAL.get(which), Some(&name), "in the order of PERSONAL");
+                    let is_shared = key.is_some() && A::SHARED.get(which) == Some(&true);
+                    match &mut fresh {
+                        _ if !is_shared => judge.score(member, active, which, model, row),
+                        Some((_, fresh)) => judge.score(member, active, which, model, fresh),
+                        None => {}
+                    }
                     which += 1;
                 };
                 server.personal(&self.algorithm, &self.run, position, client, scratch, &mut score);
+                let known = known.unwrap_or(shared.len());
+                shared.extend(fresh);
+                if let Some((_, scores)) = shared.get(known) {
+                    for (cell, score) in row.iter_mut().zip(scores).filter(|(_, score)| !score.is_nan()) {
+                        *cell = *score;
+                    }
+                }
                 each(&mut result, member, row);
             }
             result
@@ -287,10 +339,10 @@ impl<A: Algorithm> Simulation<A> {
             .flat_map(|(s, clients)| (0..clients.len()).step_by(CHUNK).map(move |first| (s, first)));
         if self.worth_threads() {
             let chunks: Vec<_> = chunks.collect();
-            chunks.into_par_iter().map_init(|| (Scratch::default(), Vec::new()), score).collect()
+            chunks.into_par_iter().map_init(Buffers::default, score).collect()
         } else {
-            let mut scratch = (Scratch::default(), Vec::new());
-            chunks.map(|chunk| score(&mut scratch, chunk)).collect()
+            let mut buffers = Buffers::default();
+            chunks.map(|chunk| score(&mut buffers, chunk)).collect()
         }
     }
 

@@ -9,8 +9,8 @@ use fedkin_core::Federation;
 use fedkin_core::algorithm::Algorithm;
 use fedkin_core::algorithm::registry::{self, Visitor};
 use fedkin_core::params::Values;
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{ClientNode, Effect, Envelope, Peer, Secret, ServerNode};
+use fedkin_core::rng::{PublicRng, Random, simulated_secret};
+use fedkin_core::round::{ClientNode, Effect, Envelope, Peer, ServerNode};
 use fedkin_runtime::{Progress, Simulation};
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Visitor for Messages<'_> {
         let new_client = |server: &ServerNode<A>, k: usize| {
             let member = self.federation.members()[k];
             let local = algorithm.join(&self.world.data[k], server.server().view(run), &member).unwrap();
-            ClientNode::<A>::new(member, local, run, Secret::Simulated(run.seed))
+            ClientNode::<A>::new(member, local, run, simulated_secret(run.seed, k as u32))
         };
         let mut servers: Vec<ServerNode<A>> = (0..self.federation.servers() as u32).map(new_server).collect();
         let mut clients: Vec<ClientNode<A>> = self

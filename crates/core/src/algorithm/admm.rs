@@ -135,6 +135,7 @@ fn of_cluster(models: &[f64], cluster: u32, run: &Run) -> std::ops::Range<usize>
 impl<R: Rule> Algorithm for Admm<R> {
     const NAME: &'static str = R::NAME;
     const PERSONAL: &'static [&'static str] = &["client", "served", "averaged"];
+    const SHARED: &'static [bool] = &[false, true, true];
     type Local = Prox;
     type Memory = Memory;
     /// The rule's state and the averaged served models.
@@ -234,9 +235,9 @@ impl<R: Rule> Algorithm for Admm<R> {
         gate: &mut Gate<'_>,
         mut spare: Up,
     ) -> Result<Released<Up>, Refusal> {
-        let mechanism = self.mechanism(mine.data().rows(), ask.step)?;
+        let mechanism = self.mechanism(mine.data().rows(), ask.step())?;
         spare.model.resize(mine.dimension(), 0.0);
-        mine.solve(&ask.down.centre, &mut spare.model, gate.work).map_err(|_| Refusal::Unsolved)?;
+        mine.solve(&ask.down().centre, &mut spare.model, gate.work).map_err(|_| Refusal::Unsolved)?;
         memory.model.clone_from(&spare.model);
         let released = gate.pass("model", mechanism.as_ref(), spare.model)?;
         Ok(released.post(&ask, |model, _| Up { model }))
@@ -245,12 +246,12 @@ impl<R: Rule> Algorithm for Admm<R> {
     fn personal(&self, _: &Prox, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
         if memory.model.is_empty() {
             // A client that was never chosen still has its first model, zero.
-            out("client", &vec![0.0; served.down.centre.len()]);
+            out("client", &vec![0.0; served.down().centre.len()]);
         } else {
             out("client", &memory.model);
         }
-        out("served", &served.down.centre);
-        out("averaged", &served.down.averaged);
+        out("served", &served.down().centre);
+        out("averaged", &served.down().averaged);
     }
 
     fn advice(&self) -> &'static str {

@@ -60,6 +60,7 @@ impl Centralized {
 impl Algorithm for Centralized {
     const NAME: &'static str = "centralized";
     const PERSONAL: &'static [&'static str] = &["client"];
+    const SHARED: &'static [bool] = &[true];
     const SIMULATION_ONLY: bool = true;
     type Local = Arc<Dataset>;
     type Memory = ();
@@ -140,10 +141,10 @@ impl Algorithm for Centralized {
         _: Records,
     ) -> Result<Released<Records>, Refusal> {
         let records = Records { features: mine.features().to_vec(), targets: mine.targets().to_vec() };
-        gate.disclose("raw records", mine.features().len() + mine.rows(), records)
+        gate.disclose("raw records", records)
     }
 
     fn personal(&self, _: &Arc<Dataset>, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        out("client", &served.down.model);
+        out("client", &served.down().model);
     }
 }

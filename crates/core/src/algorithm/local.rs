@@ -58,8 +58,6 @@ impl Algorithm for Local {
         super::Who::All
     }
 
-    fn down(&self, (): &(), (): &(), _: Now<'_>, _: &Member, (): &mut ()) {}
-
     fn fits(&self, (): &(), _: Now<'_>, (): &()) -> bool {
         true
     }

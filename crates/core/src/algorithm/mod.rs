@@ -73,14 +73,32 @@ impl ServerView<'_> {
     }
 }
 
-/// What a step is about: an index into [`Algorithm::LABELS`].
+/// What a step is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Label(pub u16);
+pub struct Label {
+    /// An index into [`Algorithm::LABELS`].
+    pub kind: u16,
+    /// Which of several such parts of a run: a restart, a phase; 0 for most.
+    pub part: u32,
+}
+
+impl Label {
+    /// A label of this kind.
+    pub const fn new(kind: u16) -> Self {
+        Self { kind, part: 0 }
+    }
+
+    /// The same kind in another part of the run.
+    #[must_use]
+    pub const fn part(self, part: u32) -> Self {
+        Self { kind: self.kind, part }
+    }
+}
 
 /// The label of methods with one kind of step.
-pub const ROUND: Label = Label(0);
+pub const ROUND: Label = Label::new(0);
 /// The label under which every client gets its served model; no method compares with it.
-pub const DELIVER: Label = Label(u16::MAX);
+pub const DELIVER: Label = Label::new(u16::MAX);
 
 /// What a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +150,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const LABELS: &'static [&'static str] = &["round"];
     /// The names `personal` uses; the first is the client's own model.
     const PERSONAL: &'static [&'static str];
+    /// Which of them are the same for all clients of one server and cluster; none where empty.
+    const SHARED: &'static [bool] = &[];
     /// Needs raw data at a server: only a simulation may run it.
     const SIMULATION_ONLY: bool = false;
 
@@ -174,7 +194,7 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         now.at.draw(rng)
     }
 
-    /// The broadcast of a step.
+    /// The broadcast of a step, and of the last message.
     fn common(&self, _server: &Self::Server, _now: Now<'_>) -> Self::Common {
         Self::Common::default()
     }
@@ -182,12 +202,13 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// The rest for one client. Reads its own seat only; `out` holds an older message: overwrite all of it.
     fn down(
         &self,
-        server: &Self::Server,
-        seat: &Self::Seat,
-        now: Now<'_>,
-        member: &Member,
-        out: &mut Self::Down,
-    );
+        _server: &Self::Server,
+        _seat: &Self::Seat,
+        _now: Now<'_>,
+        _member: &Member,
+        _out: &mut Self::Down,
+    ) {
+    }
 
     /// The last message: what the client is served.
     fn serve(

@@ -18,6 +18,8 @@ use crate::numeric::{Cholesky, add_diagonal, add_weighted_gram, axpy, dot, norm2
 pub(super) const TOLERANCE: f64 = 1e-12;
 const ITERATIONS: usize = 200;
 const HALVINGS: usize = 60;
+/// Predicted decrease, relative to the value, below which the value's rounding hides it.
+const HIDDEN: f64 = 1e-13;
 
 /// A curved problem with what does not change between rounds.
 #[derive(Debug, Clone)]
@@ -77,6 +79,7 @@ impl Curved {
             sum
         };
         let mut now = value(0.0, a, delta, ga, gd, z);
+        let mut blind = f64::INFINITY;
         let mut solved = false;
         for _ in 0..ITERATIONS {
             for i in 0..n {
@@ -108,13 +111,18 @@ impl Curved {
             }
             multiply(&self.gram, delta, gd);
             let descent = dot(r, gd);
-            let Some((step, next)) = search(now, descent, |t| value(t, a, delta, ga, gd, z)) else {
-                // No decrease is left in floating point: this is the minimum, or a failure if far from it.
-                if gradient2.sqrt() <= 1e-7 * scale {
+            let (step, next) = match search(now, descent, |t| value(t, a, delta, ga, gd, z)) {
+                Some(found) => found,
+                // No decrease can be seen in the value any more, but in the gradient: full steps while it halves.
+                None if gradient2.sqrt() < 0.5 * blind && gradient2.sqrt() <= 1e-5 * scale => {
+                    blind = gradient2.sqrt();
+                    (1.0, value(1.0, a, delta, ga, gd, z))
+                }
+                None if gradient2.sqrt() <= 1e-7 * scale => {
                     solved = true;
                     break;
                 }
-                return Err(Unsolved("Newton's method found no decrease"));
+                None => return Err(Unsolved("Newton's method found no decrease")),
             };
             axpy(step, delta, a);
             axpy(step, gd, ga);
@@ -138,6 +146,9 @@ fn multiply(square: &[f64], x: &[f64], out: &mut [f64]) {
 
 /// Armijo backtracking: the first of 1, 1/2, 1/4, ... that decreases the value enough.
 fn search(now: f64, descent: f64, value: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
+    if descent <= HIDDEN * now.abs() {
+        return None;
+    }
     let mut step = 1.0;
     for _ in 0..HALVINGS {
         let next = value(step);
@@ -171,6 +182,7 @@ pub(super) fn in_parameters(
         sum
     };
     let mut now = value(w);
+    let mut blind = f64::INFINITY;
     for _ in 0..ITERATIONS {
         for j in 0..d {
             gradient[j] = curvature * (w[j] - middle[j]);
@@ -195,12 +207,14 @@ pub(super) fn in_parameters(
             axpy(t, &step, &mut trial);
             trial
         };
-        let Some((t, next)) = search(now, descent, |t| value(&trial(t))) else {
-            return if size <= 1e-7 * scale {
-                Ok(())
-            } else {
-                Err(Unsolved("Newton's method found no decrease"))
-            };
+        let (t, next) = match search(now, descent, |t| value(&trial(t))) {
+            Some(found) => found,
+            None if size < 0.5 * blind && size <= 1e-5 * scale => {
+                blind = size;
+                (1.0, value(&trial(1.0)))
+            }
+            None if size <= 1e-7 * scale => return Ok(()),
+            None => return Err(Unsolved("Newton's method found no decrease")),
         };
         axpy(t, &step, w);
         now = next;

@@ -49,7 +49,7 @@ impl Bound {
 
     /// The same bound times a factor: a sensitivity derived from a gradient bound by a proof.
     #[must_use]
-    pub fn times(self, factor: f64) -> Self {
+    pub(crate) fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, trust: self.trust }
     }
 }

@@ -3,6 +3,7 @@
 use super::ledger::{Account, Charge, Cost};
 use super::mechanism::Mechanism;
 use super::released::Released;
+use crate::codec::{Codec, Count, Digest};
 use crate::rng::PrivateRng;
 use crate::round::Key;
 use thiserror::Error;
@@ -31,9 +32,9 @@ pub enum Refusal {
 pub struct Gate<'a> {
     account: &'a Account,
     pending: &'a mut Vec<Charge>,
-    secret: &'a dyn Fn() -> [u8; 32],
+    secret: &'a [u8; 32],
     step: u32,
-    digest: &'a dyn Fn() -> [u8; 32],
+    asked: &'a dyn Fn(&mut Digest),
     demands_privacy: bool,
     /// Scratch space of this thread. Its contents are whatever an earlier client left: write before reading.
     pub work: &'a mut Vec<f64>,
@@ -46,14 +47,14 @@ impl<'a> Gate<'a> {
         _: Key,
         account: &'a Account,
         pending: &'a mut Vec<Charge>,
-        secret: &'a dyn Fn() -> [u8; 32],
+        secret: &'a [u8; 32],
         step: u32,
-        digest: &'a dyn Fn() -> [u8; 32],
+        asked: &'a dyn Fn(&mut Digest),
         demands_privacy: bool,
         work: &'a mut Vec<f64>,
     ) -> Self {
         pending.clear();
-        Self { account, pending, secret, step, digest, demands_privacy, work }
+        Self { account, pending, secret, step, asked, demands_privacy, work }
     }
 
     /// Releases a value through a mechanism and notes the charge.
@@ -70,8 +71,7 @@ impl<'a> Gate<'a> {
         }
         // The stream is named by the step, the number of the release and what was asked: the same noise
         // never covers two different values, and a crash before the commit draws the same noise again.
-        let names = [self.step, self.pending.len() as u32];
-        let mut noise = PrivateRng::named(&(self.secret)(), "noise", &names, &(self.digest)());
+        let mut noise = self.stream("noise", self.pending.len() as u32);
         mechanism.apply(&mut value, &mut noise);
         self.pending.push(Charge {
             what,
@@ -85,17 +85,20 @@ impl<'a> Gate<'a> {
     }
 
     /// Lets a value out as it is and writes that down; refused where the run demands privacy.
-    pub fn disclose<T>(&mut self, what: &'static str, size: usize, value: T) -> Result<Released<T>, Refusal> {
+    pub fn disclose<T: Codec>(&mut self, what: &'static str, value: T) -> Result<Released<T>, Refusal> {
         if self.demands_privacy {
             return Err(Refusal::NotPrivate);
         }
+        let mut numbers = Count::default();
+        value.put(&mut numbers);
         let charge = Charge {
             what,
             mechanism: "disclosed",
             trust: None,
             sigma: 0.0,
             cost: Cost::default(),
-            size: size as u32,
+            // An index or a flag is one thing that left, too.
+            size: numbers.0.max(1) as u32,
         };
         self.pending.push(charge);
         Ok(Released::new(value))
@@ -107,7 +110,7 @@ impl<'a> Gate<'a> {
     }
 
     /// A release through a mechanism where there is one, a disclosure where there is none.
-    pub fn pass<M: Mechanism>(
+    pub fn pass<M: Mechanism<Value: Codec>>(
         &mut self,
         what: &'static str,
         mechanism: Option<&M>,
@@ -116,12 +119,15 @@ impl<'a> Gate<'a> {
         if let Some(mechanism) = mechanism {
             return self.release(what, mechanism, value);
         }
-        let size = M::size(&value);
-        self.disclose(what, size, value)
+        self.disclose(what, value)
     }
 
     /// Private randomness for mini-batches and the like; never the stream of the noise.
     pub fn rng(&self, purpose: &'static str) -> PrivateRng {
-        PrivateRng::named(&(self.secret)(), purpose, &[self.step, u32::MAX], &(self.digest)())
+        self.stream(purpose, u32::MAX)
+    }
+
+    fn stream(&self, purpose: &str, number: u32) -> PrivateRng {
+        PrivateRng::new(self.secret, purpose, self.step, number, self.asked)
     }
 }

@@ -12,7 +12,7 @@ impl Cost {
     /// The smallest cost that is at least this much zCDP. `None` where that is negative or beyond counting.
     pub fn at_least(zcdp: f64) -> Option<Self> {
         let units = (zcdp / Self::UNIT).ceil();
-        if !(0.0..9e15).contains(&units) {
+        if !(0.0..1.8e19).contains(&units) {
             return None;
         }
         let units = units as u64;

@@ -48,9 +48,3 @@ impl<T> Released<T> {
         self.0
     }
 }
-
-impl<T> AsRef<T> for Released<T> {
-    fn as_ref(&self) -> &T {
-        &self.0
-    }
-}

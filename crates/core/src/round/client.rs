@@ -3,57 +3,54 @@
 use super::Key;
 use crate::algorithm::{Algorithm, Label, Run};
 use crate::codec::{Codec, Digest};
-use crate::federation::Member;
 use crate::privacy::{Account, Charge, Gate, Refusal};
-use crate::rng::simulated_secret;
 
 /// What a client is asked: all of it is known to the server. Only the machine makes one.
 pub struct Ask<'a, A: Algorithm> {
-    /// The step, from 1.
-    pub step: u32,
-    /// What the step is about.
-    pub label: Label,
-    /// What every asked client of the server got.
-    pub common: &'a A::Common,
-    /// What this client got.
-    pub down: &'a A::Down,
-    seal: Seal,
+    step: u32,
+    label: Label,
+    common: &'a A::Common,
+    down: &'a A::Down,
 }
-
-struct Seal;
 
 impl<'a, A: Algorithm> Ask<'a, A> {
     pub(in crate::round) fn new(step: u32, label: Label, common: &'a A::Common, down: &'a A::Down) -> Self {
-        Self { step, label, common, down, seal: Seal }
+        Self { step, label, common, down }
+    }
+
+    /// The step, from 1.
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
+    /// What the step is about.
+    pub fn label(&self) -> Label {
+        self.label
+    }
+
+    /// What every asked client of the server got.
+    pub fn common(&self) -> &'a A::Common {
+        self.common
+    }
+
+    /// What this client got.
+    pub fn down(&self) -> &'a A::Down {
+        self.down
     }
 
     /// A digest of everything asked.
     pub fn digest(&self) -> [u8; 32] {
-        let Seal = self.seal;
         let mut digest = Digest::default();
-        self.step.put(&mut digest);
-        self.label.0.put(&mut digest);
-        self.common.put(&mut digest);
-        self.down.put(&mut digest);
+        self.feed(&mut digest);
         digest.finish()
     }
-}
 
-/// Where a client's private randomness comes from.
-#[derive(Debug, Clone, Copy)]
-pub enum Secret {
-    /// From the run's seed, so that a simulation can be repeated.
-    Simulated(u64),
-    /// Drawn from the operating system once and kept.
-    Kept([u8; 32]),
-}
-
-impl Secret {
-    fn bytes(&self, client: u32) -> [u8; 32] {
-        match self {
-            Secret::Simulated(seed) => simulated_secret(*seed, client),
-            Secret::Kept(bytes) => *bytes,
-        }
+    fn feed(&self, digest: &mut Digest) {
+        self.step.put(digest);
+        self.label.kind.put(digest);
+        self.label.part.put(digest);
+        self.common.put(digest);
+        self.down.put(digest);
     }
 }
 
@@ -62,13 +59,15 @@ pub struct Client<A: Algorithm> {
     pub(crate) local: A::Local,
     pub(crate) memory: A::Memory,
     pub(crate) account: Account,
+    secret: [u8; 32],
 }
 
 impl<A: Algorithm> Client<A> {
-    /// A client before the first step.
-    pub fn new(local: A::Local, run: &Run) -> Self {
+    /// A client before the first step. Its private randomness follows from `secret`: drawn from the operating
+    /// system once and kept, or [`simulated_secret`](crate::rng::simulated_secret) where a run is to be repeated.
+    pub fn new(local: A::Local, run: &Run, secret: [u8; 32]) -> Self {
         let account = Account { budget: run.privacy.budget_units(), ..Account::default() };
-        Self { local, memory: A::Memory::default(), account }
+        Self { local, memory: A::Memory::default(), account, secret }
     }
 
     /// What the client has spent.
@@ -94,22 +93,19 @@ impl<A: Algorithm> Client<A> {
         &mut self,
         algorithm: &A,
         run: &Run,
-        secret: Secret,
-        member: &Member,
         ask: Ask<'_, A>,
         scratch: &mut Scratch<A>,
     ) -> Result<A::Up, Refusal> {
         let backup = self.account.budget.is_some().then(|| self.memory.clone());
         let (step, label, common, down) = (ask.step, ask.label, ask.common, ask.down);
-        let digest = || Ask::<A>::new(step, label, common, down).digest();
-        let seed = || secret.bytes(member.id);
+        let asked = |digest: &mut Digest| Ask::<A>::new(step, label, common, down).feed(digest);
         let mut gate = Gate::open(
             Key::new(),
             &self.account,
             &mut scratch.pending,
-            &seed,
+            &self.secret,
             step,
-            &digest,
+            &asked,
             run.privacy.demanded(),
             &mut scratch.work,
         );

@@ -1,8 +1,8 @@
 //! A client behind messages: answers each step once, keeps its answer, and sends the same bytes again.
 
-use super::client::{Ask, Client, Scratch, Secret};
+use super::client::{Ask, Client, Scratch};
 use super::messages::{Effect, Envelope, Message, Peer};
-use crate::algorithm::{Algorithm, DELIVER, Label, Run};
+use crate::algorithm::{Algorithm, DELIVER, Run};
 use crate::codec::{Bytes, Codec, Damaged, Reader};
 use crate::federation::Member;
 
@@ -10,20 +10,19 @@ use crate::federation::Member;
 pub struct ClientNode<A: Algorithm> {
     member: Member,
     client: Client<A>,
-    secret: Secret,
     scratch: Scratch<A>,
     last: u32,
     digest: [u8; 32],
     outbox: Option<Envelope>,
-    served: Option<A::Down>,
+    served: Option<(A::Common, A::Down)>,
 }
 
 impl<A: Algorithm> ClientNode<A> {
     /// A client before the first step.
-    pub fn new(member: Member, local: A::Local, run: &Run, secret: Secret) -> Self {
-        let client = Client::new(local, run);
+    pub fn new(member: Member, local: A::Local, run: &Run, secret: [u8; 32]) -> Self {
+        let client = Client::new(local, run, secret);
         let scratch = Scratch::default();
-        Self { member, client, secret, scratch, last: 0, digest: [0; 32], outbox: None, served: None }
+        Self { member, client, scratch, last: 0, digest: [0; 32], outbox: None, served: None }
     }
 
     /// The client.
@@ -32,15 +31,14 @@ impl<A: Algorithm> ClientNode<A> {
     }
 
     /// What the client was served at the end.
-    pub fn served(&self) -> Option<&A::Down> {
+    pub fn served(&self) -> Option<&(A::Common, A::Down)> {
         self.served.as_ref()
     }
 
     /// Calls `out` with the client's models, once it has been served.
     pub fn personal(&self, algorithm: &A, out: &mut crate::algorithm::Personal<'_>) {
-        if let Some(down) = &self.served {
-            let common = A::Common::default();
-            let ask = Ask::new(self.last, DELIVER, &common, down);
+        if let Some((common, down)) = &self.served {
+            let ask = Ask::new(self.last, DELIVER, common, down);
             algorithm.personal(&self.client.local, &self.client.memory, ask, out);
         }
     }
@@ -57,7 +55,7 @@ impl<A: Algorithm> ClientNode<A> {
                 else {
                     return Vec::new();
                 };
-                let ask = Ask::new(envelope.step, Label(*label), &common, &down);
+                let ask = Ask::new(envelope.step, *label, &common, &down);
                 let digest = ask.digest();
                 if envelope.step == self.last && digest == self.digest {
                     return self.outbox.iter().cloned().map(Effect::Send).collect();
@@ -66,7 +64,7 @@ impl<A: Algorithm> ClientNode<A> {
                     return Vec::new();
                 }
                 let scratch = &mut self.scratch;
-                let answer = self.client.answer(algorithm, run, self.secret, &self.member, ask, scratch);
+                let answer = self.client.answer(algorithm, run, ask, scratch);
                 let message = match answer {
                     Ok(up) => {
                         let bytes = up.to_bytes();
@@ -81,10 +79,13 @@ impl<A: Algorithm> ClientNode<A> {
                 self.outbox = Some(reply.clone());
                 vec![Effect::Commit(self.record()), Effect::Send(reply)]
             }
-            Message::Served(down) => {
-                let Ok(down) = A::Down::from_bytes(down) else { return Vec::new() };
+            Message::Served(common, down) => {
+                let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down))
+                else {
+                    return Vec::new();
+                };
                 let first = self.served.is_none();
-                self.served = Some(down);
+                self.served = Some((common, down));
                 if first { vec![Effect::Commit(self.record()), Effect::Done] } else { Vec::new() }
             }
             Message::Up(_) | Message::Refused | Message::Share(_) => Vec::new(),

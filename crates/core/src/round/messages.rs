@@ -1,5 +1,6 @@
 //! What crosses between nodes, and what a node wants done.
 
+use crate::algorithm::Label;
 use crate::codec::{Codec, Damaged, Reader, Sink};
 
 /// A node.
@@ -15,15 +16,15 @@ pub enum Peer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// Server to client: label, then the encoded broadcast and the client's own part.
-    Ask(u16, Vec<u8>, Vec<u8>),
+    Ask(Label, Vec<u8>, Vec<u8>),
     /// Client to server: the encoded upload.
     Up(Vec<u8>),
     /// Client to server: nothing leaves in this step.
     Refused,
     /// Server to server: the encoded share.
     Share(Vec<u8>),
-    /// Server to client: the last message.
-    Served(Vec<u8>),
+    /// Server to client, the last message: the encoded broadcast and the client's own part.
+    Served(Vec<u8>, Vec<u8>),
 }
 
 /// A message with its way and its step.
@@ -73,6 +74,19 @@ impl Codec for Peer {
     }
 }
 
+impl Codec for Label {
+    fn schema() -> String {
+        "label".into()
+    }
+    fn put<S: Sink>(&self, sink: &mut S) {
+        self.kind.put(sink);
+        self.part.put(sink);
+    }
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Ok(Self { kind: u16::get(reader)?, part: u32::get(reader)? })
+    }
+}
+
 impl Codec for Message {
     fn schema() -> String {
         "message".into()
@@ -86,11 +100,11 @@ impl Codec for Message {
             }
         };
         match self {
-            Message::Ask(label, common, down) => part(0, &[&label.to_le_bytes(), common, down]),
+            Message::Ask(label, common, down) => part(0, &[&label.to_bytes(), common, down]),
             Message::Up(up) => part(1, &[up]),
             Message::Refused => part(2, &[]),
             Message::Share(share) => part(3, &[share]),
-            Message::Served(down) => part(4, &[down]),
+            Message::Served(common, down) => part(4, &[common, down]),
         }
     }
     fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
@@ -100,13 +114,13 @@ impl Codec for Message {
         }
         match u8::get(reader)? {
             0 => {
-                let label = part(reader)?.try_into().map_err(|_| Damaged)?;
-                Ok(Message::Ask(u16::from_le_bytes(label), part(reader)?, part(reader)?))
+                let label = Label::from_bytes(&part(reader)?)?;
+                Ok(Message::Ask(label, part(reader)?, part(reader)?))
             }
             1 => Ok(Message::Up(part(reader)?)),
             2 => Ok(Message::Refused),
             3 => Ok(Message::Share(part(reader)?)),
-            4 => Ok(Message::Served(part(reader)?)),
+            4 => Ok(Message::Served(part(reader)?, part(reader)?)),
             _ => Err(Damaged),
         }
     }
@@ -139,11 +153,11 @@ mod tests {
     #[test]
     fn envelopes_survive_the_wire_and_damage_is_noticed() {
         let messages = [
-            Message::Ask(3, vec![1, 2], vec![]),
+            Message::Ask(Label::new(3).part(7), vec![1, 2], vec![]),
             Message::Up(vec![9; 40]),
             Message::Refused,
             Message::Share(vec![]),
-            Message::Served(vec![7]),
+            Message::Served(vec![], vec![7]),
         ];
         for message in messages {
             let envelope = Envelope { from: Peer::Server(1), to: Peer::Client(7), step: 4, message };

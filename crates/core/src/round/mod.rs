@@ -13,7 +13,7 @@ mod server;
 mod server_node;
 
 pub use cells::Cells;
-pub use client::{Ask, Client, Scratch, Secret};
+pub use client::{Ask, Client, Scratch};
 pub use client_node::ClientNode;
 pub use messages::{Effect, Envelope, Message, Peer};
 pub use seats::Seats;

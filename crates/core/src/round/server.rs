@@ -1,6 +1,6 @@
 //! A server's half of a step: plan, ask, fold, close, mix, settle.
 
-use super::client::{Ask, Client, Scratch, Secret};
+use super::client::{Ask, Client, Scratch};
 use super::{Cells, Seats};
 use crate::algorithm::{Algorithm, DELIVER, Held, Label, Now, Personal, Phase, Run, ServerView, Shares, Who};
 use crate::codec::{Codec, Damaged, Reader, Sink};
@@ -227,9 +227,14 @@ impl<A: Algorithm> Server<A> {
         let now = Now { step: self.step, label: DELIVER, at: self.view(run) };
         let (seat, member) = (&self.seats[position], &self.members[position]);
         algorithm.serve(&self.state, seat, now, member, &mut scratch.down);
-        let common = A::Common::default();
+        let common = algorithm.common(&self.state, now);
         let ask = Ask::new(self.step, DELIVER, &common, &scratch.down);
         algorithm.personal(&client.local, &client.memory, ask, out);
+    }
+
+    /// The broadcast that goes with the last message.
+    pub fn farewell(&self, algorithm: &A, run: &Run) -> A::Common {
+        algorithm.common(&self.state, Now { step: self.step, label: DELIVER, at: self.view(run) })
     }
 
     /// The last message to a client.
@@ -261,9 +266,9 @@ impl<A: Algorithm> Server<A> {
     }
 
     /// Takes up a step that was begun before a restart.
-    pub(in crate::round) fn resume(&mut self, step: u32, label: u16, common: A::Common, verdicts: &[u8]) {
+    pub(in crate::round) fn resume(&mut self, step: u32, label: Label, common: A::Common, verdicts: &[u8]) {
         self.step = step;
-        self.label = Label(label);
+        self.label = label;
         self.common = common;
         for (verdict, code) in self.verdicts.iter_mut().zip(verdicts) {
             *verdict = match code {
@@ -322,7 +327,7 @@ impl<A: Algorithm> Chunk<'_, A> {
     }
 
     /// Asks every planned client of the chunk in turn and folds the answers: the loop of one process.
-    pub fn run(&mut self, clients: &mut [Client<A>], secret: Secret, scratch: &mut Scratch<A>) {
+    pub fn run(&mut self, clients: &mut [Client<A>], scratch: &mut Scratch<A>) {
         self.clear();
         for (i, client) in clients.iter_mut().enumerate() {
             if self.verdicts[i] != Verdict::Asked {
@@ -331,8 +336,7 @@ impl<A: Algorithm> Chunk<'_, A> {
             let mut down = std::mem::take(&mut scratch.down);
             self.down(i, &mut down);
             let ask = Ask::new(self.now.step, self.now.label, self.common, &down);
-            let answer =
-                client.answer(self.algorithm, self.now.at.run, secret, &self.members[i], ask, scratch);
+            let answer = client.answer(self.algorithm, self.now.at.run, ask, scratch);
             scratch.down = down;
             self.fold.tally.count(&scratch.pending);
             match answer {

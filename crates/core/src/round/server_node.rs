@@ -2,7 +2,7 @@
 
 use super::messages::{Effect, Envelope, Message, Peer};
 use super::server::{CHUNK, Server, Verdict};
-use crate::algorithm::{Algorithm, Phase, Run};
+use crate::algorithm::{Algorithm, Label, Phase, ROUND, Run};
 use crate::codec::{Bytes, Codec, Damaged, Reader};
 use crate::federation::Federation;
 use crate::privacy::{Refusal, Tally};
@@ -28,7 +28,7 @@ pub struct ServerNode<A: Algorithm> {
     /// Shares by (step, server): neighbours may be one step ahead.
     shares: BTreeMap<(u32, u32), Vec<u8>>,
     /// The label under which this step asks.
-    label: u16,
+    label: Label,
 }
 
 impl<A: Algorithm> ServerNode<A> {
@@ -41,7 +41,7 @@ impl<A: Algorithm> ServerNode<A> {
             stage: Stage::Asking,
             answers: BTreeMap::new(),
             shares: BTreeMap::new(),
-            label: 0,
+            label: ROUND,
         }
     }
 
@@ -127,10 +127,15 @@ impl<A: Algorithm> ServerNode<A> {
 
     fn serves(&self, algorithm: &A, run: &Run) -> Vec<Effect> {
         let mut down = A::Down::default();
+        let common = self.server.farewell(algorithm, run).to_bytes();
         let mut effects = Vec::new();
         for (position, member) in self.server.members().iter().enumerate() {
             self.server.serve(algorithm, run, position, &mut down);
-            effects.push(self.send(Peer::Client(member.id), self.step + 1, Message::Served(down.to_bytes())));
+            effects.push(self.send(
+                Peer::Client(member.id),
+                self.step + 1,
+                Message::Served(common.clone(), down.to_bytes()),
+            ));
         }
         effects
     }
@@ -147,7 +152,7 @@ impl<A: Algorithm> ServerNode<A> {
                 }
                 Phase::Ask(label) => {
                     self.step += 1;
-                    self.label = label.0;
+                    self.label = label;
                     self.stage = Stage::Asking;
                     self.answers.clear();
                     let oldest = self.step.saturating_sub(2);
@@ -198,7 +203,9 @@ impl<A: Algorithm> ServerNode<A> {
             }
             (Message::Share(bytes), Peer::Server(id)) => {
                 let near = self.server.neighbours().binary_search(&id).is_ok();
-                if near && envelope.step + 1 >= self.step && envelope.step <= self.step + 1 {
+                // A damaged share counts as not arrived: its sender sends it again.
+                let due = envelope.step.abs_diff(self.step) <= 1 && A::Share::from_bytes(bytes).is_ok();
+                if near && due {
                     self.shares.entry((envelope.step, id)).or_insert_with(|| bytes.clone());
                     self.advance(algorithm, run, &mut effects);
                 }
@@ -305,7 +312,7 @@ impl<A: Algorithm> ServerNode<A> {
             2 => Stage::Ended,
             _ => return Err(Damaged),
         };
-        self.label = u16::get(&mut reader)?;
+        self.label = Label::get(&mut reader)?;
         let verdicts = Box::<[u8]>::get(&mut reader)?;
         self.server.restore(&mut reader)?;
         let common = A::Common::get(&mut reader)?;

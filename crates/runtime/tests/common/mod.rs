@@ -7,8 +7,8 @@ use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::{Bound, Privacy, Tally, Zcdp};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{CHUNK, Client, Counts, Scratch, Secret, Server};
+use fedkin_core::rng::{PublicRng, Random, simulated_secret};
+use fedkin_core::round::{CHUNK, Client, Counts, Scratch, Server};
 use fedkin_core::{Dataset, Entry, Federation};
 use fedkin_runtime::{Live, start};
 use std::collections::BTreeMap;
@@ -195,7 +195,8 @@ impl<A: Algorithm> Loop<A> {
         let join = |server: &Server<A>| {
             let each = server.members().iter().map(|member| {
                 let data = &world.data[member.id as usize];
-                Client::new(algorithm.join(data, server.view(&run), member).unwrap(), &run)
+                let local = algorithm.join(data, server.view(&run), member).unwrap();
+                Client::new(local, &run, simulated_secret(run.seed, member.id))
             });
             each.collect()
         };
@@ -215,7 +216,7 @@ impl<A: Algorithm> Loop<A> {
         for (server, clients) in self.servers.iter_mut().zip(&mut self.clients) {
             let chunks = server.chunks(&self.algorithm, &self.run);
             for (mut chunk, clients) in chunks.zip(clients.chunks_mut(CHUNK)) {
-                chunk.run(clients, Secret::Simulated(self.run.seed), &mut scratch);
+                chunk.run(clients, &mut scratch);
             }
         }
     }

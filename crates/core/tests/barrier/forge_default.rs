@@ -1,0 +1,8 @@
+//! There is no empty released value to start from.
+use fedkin_core::privacy::Released;
+
+fn forge() -> Released<f64> {
+    Released::default()
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! A record with a released field would decode one.
+use fedkin_core::privacy::Released;
+use fedkin_core::record;
+
+record! {
+    struct Message { value: Released<f64> }
+}
+
+fn main() {}

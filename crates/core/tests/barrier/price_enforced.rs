@@ -1,0 +1,8 @@
+//! Only the models of the core may say that a bound is enforced.
+use fedkin_core::privacy::Bound;
+
+fn lie() -> Bound {
+    Bound::enforced(1e-9)
+}
+
+fn main() {}

@@ -1,0 +1,25 @@
+//! A mechanism of one's own could name any price: the trait is sealed.
+use fedkin_core::privacy::{Cost, Mechanism, Trust};
+use fedkin_core::rng::PrivateRng;
+
+struct Free;
+
+impl Mechanism for Free {
+    type Value = Vec<f64>;
+    const NAME: &'static str = "free";
+    fn cost(&self) -> Cost {
+        Cost::default()
+    }
+    fn sigma(&self) -> f64 {
+        0.0
+    }
+    fn trust(&self) -> Trust {
+        Trust::Enforced
+    }
+    fn size(value: &Vec<f64>) -> usize {
+        value.len()
+    }
+    fn apply(&self, _: &mut Vec<f64>, _: &mut PrivateRng) {}
+}
+
+fn main() {}

@@ -1,0 +1,330 @@
+//! The noise that leaves a client: its size is (47), and it is fresh for every client, step and ask (lesson 4
+//! of the core spec; decision 8 of the PGFL spec).
+//!
+//! The noise is read from what the messages carry: the upload of a private run minus the upload of a run
+//! without privacy on the same ask. All tests are seeded, so they give the same answer every time; the error
+//! rates are those for a fresh seed.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
+
+use fedkin_core::algorithm::registry::Method;
+use fedkin_core::algorithm::{
+    Admm, Algorithm, Ask, Cells, Closed, Context, Now, Personal, Pgfl, ROUND, Run, Seats, ServerView,
+};
+use fedkin_core::codec::Codec;
+use fedkin_core::graph::Topology;
+use fedkin_core::model::{Loss, Model, Unsolved};
+use fedkin_core::params::{Value, Values};
+use fedkin_core::privacy::{Bound, Gate, Gaussian, Privacy, Refusal, Released, Zcdp};
+use fedkin_core::rng::{PublicRng, Random, simulated_secret};
+use fedkin_core::round::{ClientNode, Effect, Envelope, Message, Peer, ServerNode};
+use fedkin_core::{Dataset, Entry, Federation, Member, record};
+use std::sync::Arc;
+
+const CLIENTS: usize = 40;
+const STEPS: u32 = 50;
+const D: usize = 30;
+const RHO: f64 = 4.0;
+const C: f64 = 0.3;
+const PHI_0: f64 = 0.001;
+const ZETA: f64 = 0.9;
+
+type Method4 = Admm<Pgfl>;
+type Down = <Method4 as Algorithm>::Down;
+type Up = <Method4 as Algorithm>::Up;
+
+/// A federation of one server and the same method with and without noise.
+struct Bench {
+    federation: Federation,
+    data: Vec<Arc<Dataset>>,
+    seed: u64,
+}
+
+struct Side {
+    algorithm: Method4,
+    run: Run,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        let mut rng = PublicRng::named(seed, "noise test", 0, 0);
+        let (mut entries, mut data) = (Vec::new(), Vec::new());
+        for k in 0..CLIENTS {
+            let samples = 1 + k as u32 % 6;
+            let features = (0..samples as usize * D).map(|_| rng.normal()).collect();
+            let targets = (0..samples).map(|_| rng.normal()).collect();
+            data.push(Arc::new(Dataset::new(D, features, targets).unwrap()));
+            entries.push(Entry { name: format!("c{k:03}"), server: 0, cluster: 0, samples });
+        }
+        let (federation, _) =
+            Federation::new(entries, vec!["s".into()], vec!["q".into()], Topology::none(1)).unwrap();
+        Self { federation, data, seed }
+    }
+
+    fn side(&self, private: bool) -> Side {
+        let zcdp =
+            Zcdp { initial_budget: PHI_0, growth: ZETA, assumed: Some(Bound::assumed(C)), budget: None };
+        let privacy = if private { Privacy::Zcdp(zcdp) } else { Privacy::None };
+        let model = Model { loss: Loss::Squared, regularisation: 0.01, bias: false, feature_norm: None };
+        let raw = [("penalty".to_string(), Value::Number(RHO))].into();
+        let values = Values::check(Method4::PARAMS, &raw).unwrap();
+        let run = Run {
+            seed: self.seed,
+            rounds: STEPS,
+            clients_per_server: None,
+            max_norm2: 1e12,
+            dimension: D,
+            clusters: 1,
+            privacy,
+        };
+        Side { algorithm: Method4::build(&values, &Context { model, privacy }).unwrap(), run }
+    }
+
+    fn client(&self, side: &Side, k: usize, secret: [u8; 32]) -> ClientNode<Method4> {
+        let server = ServerNode::new(&side.algorithm, &side.run, &self.federation, 0);
+        let member = self.federation.members()[k];
+        let local = side.algorithm.join(&self.data[k], server.server().view(&side.run), &member).unwrap();
+        ClientNode::new(member, local, &side.run, secret)
+    }
+}
+
+/// What the node answers to this centre.
+fn upload(side: &Side, node: &mut ClientNode<Method4>, k: usize, step: u32, centre: &[f64]) -> Vec<f64> {
+    let down = Down { centre: centre.to_vec(), averaged: Vec::new() }.to_bytes();
+    let (from, to) = (Peer::Server(0), Peer::Client(k as u32));
+    let envelope = Envelope { from, to, step, message: Message::Ask(ROUND, ().to_bytes(), down) };
+    let effects = node.receive(&side.algorithm, &side.run, &envelope);
+    let Some(Effect::Send(Envelope { message: Message::Up(bytes), .. })) = effects.last() else {
+        panic!("no upload: {effects:?}");
+    };
+    Up::from_bytes(bytes).unwrap().model
+}
+
+fn minus(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
+fn inner(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// (47): variance Delta^2 / (2 phi_n) with Delta = 2 C / (rho `D_k`), (43), and phi_n = `phi_0` / zeta^n.
+fn deviation(samples: u32, step: u32) -> f64 {
+    let sensitivity = 2.0 * C / (RHO * f64::from(samples));
+    let budget = PHI_0 / ZETA.powi(step as i32);
+    sensitivity / (2.0 * budget).sqrt()
+}
+
+/// The noise of every client and step over its deviation by (47); the centre moves from step to step.
+fn standardised(seed: u64) -> Vec<Vec<Vec<f64>>> {
+    let bench = Bench::new(seed);
+    let (noisy, plain) = (bench.side(true), bench.side(false));
+    let mut all = Vec::new();
+    for k in 0..CLIENTS {
+        let secret = simulated_secret(seed, k as u32);
+        let (mut a, mut b) = (bench.client(&noisy, k, secret), bench.client(&plain, k, secret));
+        let steps = (1..=STEPS).map(|step| {
+            let centre: Vec<f64> = (0..D).map(|j| f64::from(step) * 0.01 + j as f64 * 0.1).collect();
+            let noise =
+                minus(&upload(&noisy, &mut a, k, step, &centre), &upload(&plain, &mut b, k, step, &centre));
+            let scale = deviation(bench.federation.members()[k].samples, step);
+            noise.iter().map(|x| x / scale).collect()
+        });
+        all.push(steps.collect());
+    }
+    all
+}
+
+/// The standard normal score of a sum of squares with n degrees of freedom (Wilson and Hilferty).
+fn score(squares: f64, n: f64) -> f64 {
+    let spread = 2.0 / (9.0 * n);
+    ((squares / n).cbrt() - (1.0 - spread)) / spread.sqrt()
+}
+
+/// 60,000 numbers against N(0, 1) after division by (47). The tests and their rates for a fresh seed: mean,
+/// variance, two correlations, each beyond 4.42 deviations (1e-5 each, two-sided); Kolmogorov-Smirnov beyond
+/// 2.47 / sqrt(n) (1e-5); the variance of each of 50 steps and 40 clients beyond 5.33 (1e-7 each): together
+/// below 1e-4.
+#[test]
+fn the_noise_is_normal_with_the_variance_of_47_and_independent() {
+    let all = standardised(1);
+    let flat: Vec<f64> = all.iter().flatten().flatten().copied().collect();
+    let n = flat.len() as f64;
+    let mean = flat.iter().sum::<f64>() / n;
+    assert!(mean.abs() * n.sqrt() < 4.42, "mean {mean}");
+    let variance = score(inner(&flat, &flat), n);
+    assert!(variance.abs() < 4.42, "variance: score {variance}");
+    for step in 0..STEPS as usize {
+        let squares: f64 = all.iter().map(|client| inner(&client[step], &client[step])).sum();
+        let score = score(squares, (CLIENTS * D) as f64);
+        assert!(score.abs() < 5.33, "step {}: score {score}", step + 1);
+    }
+    for (k, client) in all.iter().enumerate() {
+        let score = score(client.iter().map(|z| inner(z, z)).sum(), (STEPS as usize * D) as f64);
+        assert!(score.abs() < 5.33, "client {k}: score {score}");
+    }
+    // Neighbouring steps of a client, and neighbouring clients in a step: sums of products of independent
+    // standard normals have the variance of their number.
+    let steps: Vec<f64> =
+        all.iter().flat_map(|client| client.windows(2).map(|pair| inner(&pair[0], &pair[1]))).collect();
+    let clients: Vec<f64> = all
+        .windows(2)
+        .flat_map(|pair| pair[0].iter().zip(&pair[1]).map(|(a, b)| inner(a, b)).collect::<Vec<_>>())
+        .collect();
+    for (what, products) in [("steps", steps), ("clients", clients)] {
+        let score = products.iter().sum::<f64>() / ((products.len() * D) as f64).sqrt();
+        assert!(score.abs() < 4.42, "correlation over {what}: score {score}");
+    }
+    let mut sorted = flat;
+    sorted.sort_by(f64::total_cmp);
+    let normal = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
+    let gap = sorted
+        .iter()
+        .enumerate()
+        .map(|(i, &x)| (normal(x) - i as f64 / n).max((i + 1) as f64 / n - normal(x)))
+        .fold(0.0, f64::max);
+    assert!(gap * n.sqrt() < 2.47, "Kolmogorov-Smirnov {gap}");
+}
+
+/// No noise vector is another one again, whatever its size: two million pairs, none with a cosine beyond
+/// 0.95 (a fresh pair has that with probability below 1e-15 in 30 dimensions).
+#[test]
+fn no_noise_is_used_twice() {
+    let all = standardised(2);
+    let unit: Vec<Vec<f64>> = all
+        .iter()
+        .flatten()
+        .map(|z| {
+            let size = inner(z, z).sqrt();
+            z.iter().map(|x| x / size).collect()
+        })
+        .collect();
+    for (i, a) in unit.iter().enumerate() {
+        for (j, b) in unit.iter().enumerate().skip(i + 1) {
+            assert!(inner(a, b).abs() < 0.95, "noise {i} and {j} are the same");
+        }
+    }
+}
+
+/// The same ask draws the same noise, also by a client that starts anew; another ask (the least bit of the
+/// centre, another step), another client or another secret draws other noise.
+#[test]
+fn an_ask_names_its_noise() {
+    let bench = Bench::new(3);
+    let (noisy, plain) = (bench.side(true), bench.side(false));
+    let centre = vec![0.25f64; D];
+    let mut nudged = centre.clone();
+    nudged[7] = f64::from_bits(nudged[7].to_bits() + 1);
+    let noise = |k: usize, step: u32, centre: &[f64], secret: fn(u32) -> [u8; 32]| -> Vec<f64> {
+        let exact = upload(&plain, &mut bench.client(&plain, k, secret(k as u32)), k, step, centre);
+        let sent = upload(&noisy, &mut bench.client(&noisy, k, secret(k as u32)), k, step, centre);
+        minus(&sent, &exact).iter().map(|x| x / deviation(1 + k as u32 % 6, step)).collect()
+    };
+    let secret: fn(u32) -> [u8; 32] = |k| simulated_secret(3, k);
+    let first = noise(6, 4, &centre, secret);
+    assert_eq!(first, noise(6, 4, &centre, secret), "the same ask, a client that starts anew");
+    let mut node = bench.client(&noisy, 6, secret(6));
+    let sent = upload(&noisy, &mut node, 6, 4, &centre);
+    let down = Down { centre: centre.clone(), averaged: Vec::new() }.to_bytes();
+    let again = Envelope {
+        from: Peer::Server(0),
+        to: Peer::Client(6),
+        step: 4,
+        message: Message::Ask(ROUND, Vec::new(), down),
+    };
+    let spent = node.client().account().clone();
+    let effects = node.receive(&noisy.algorithm, &noisy.run, &again);
+    let Some(Effect::Send(Envelope { message: Message::Up(bytes), .. })) = effects.last() else { panic!() };
+    assert_eq!(Up::from_bytes(bytes).unwrap().model, sent, "a retry sends the stored bytes");
+    assert_eq!(*node.client().account(), spent, "and charges nothing");
+    let others = [
+        ("another centre", noise(6, 4, &nudged, secret)),
+        ("another step", noise(6, 5, &centre, secret)),
+        ("another client with as many records", noise(12, 4, &centre, secret)),
+        ("another secret", noise(6, 4, &centre, |_| [7; 32])),
+        ("another seed", noise(6, 4, &centre, |k| simulated_secret(4, k))),
+    ];
+    for (what, other) in &others {
+        let cosine = inner(&first, other) / (inner(&first, &first) * inner(other, other)).sqrt();
+        // A cosine beyond 0.8 in 30 dimensions has probability below 1e-7.
+        assert!(cosine.abs() < 0.8, "{what}: cosine {cosine}");
+    }
+}
+
+record! {
+    pub struct Seen { first: Vec<f64>, second: Vec<f64>, drawn: Vec<f64>, named: Vec<f64> }
+}
+
+/// Releases zeros twice in one step and shows what its private generator gives.
+struct Spy;
+
+impl Algorithm for Spy {
+    const NAME: &'static str = "spy";
+    const PERSONAL: &'static [&'static str] = &["client"];
+    type Local = ();
+    type Memory = ();
+    type Server = ();
+    type Seat = ();
+    type Common = ();
+    type Down = ();
+    type Up = Seen;
+    type Share = ();
+
+    fn open(&self, _: ServerView<'_>, _: &mut PublicRng) {}
+    fn seat(&self, _: ServerView<'_>, _: &Member) {}
+    fn down(&self, (): &(), (): &(), _: Now<'_>, _: &Member, (): &mut ()) {}
+    fn fits(&self, (): &(), _: Now<'_>, _: &Seen) -> bool {
+        true
+    }
+    fn absorb(&self, (): &(), (): &mut (), _: Now<'_>, _: &Member, _: &Seen, _: &mut Cells) {}
+    fn close(&self, (): &mut (), _: &mut Seats<'_, ()>, _: &Closed<'_>, _: &Cells) {}
+    fn join(&self, _: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<(), Unsolved> {
+        Ok(())
+    }
+    fn client(
+        &self,
+        (): &(),
+        (): &mut (),
+        ask: Ask<'_, Self>,
+        gate: &mut Gate<'_>,
+        _: Seen,
+    ) -> Result<Released<Seen>, Refusal> {
+        let unit = Gaussian::zcdp(Bound::assumed(1.0), 0.5).ok_or(Refusal::NoMechanism)?;
+        let first = gate.release("first", &unit, vec![0.0; 64])?;
+        let second = gate.release("second", &unit, vec![0.0; 64])?;
+        let mut draw = |purpose| {
+            let mut rng = gate.rng(purpose);
+            let values: Vec<f64> = (0..64).map(|_| rng.normal()).collect();
+            gate.disclose("draws", values)
+        };
+        let (drawn, named) = (draw("mini-batches")?, draw("noise")?);
+        let all = first.zip(second).zip(drawn.zip(named));
+        Ok(all.post(&ask, |((first, second), (drawn, named)), _| Seen { first, second, drawn, named }))
+    }
+    fn personal(&self, (): &(), (): &(), _: Ask<'_, Self>, out: &mut Personal<'_>) {
+        out("client", &[]);
+    }
+}
+
+/// Each release of a step has noise of its own, and no generator a method can ask for gives the stream of the
+/// noise, not even under its name. Cosines of 64 fresh normals beyond 0.75 have probability below 1e-9.
+#[test]
+fn a_method_does_not_see_the_noise() {
+    let bench = Bench::new(5);
+    let run = bench.side(false).run;
+    let member = bench.federation.members()[0];
+    let mut node = ClientNode::<Spy>::new(member, (), &run, simulated_secret(5, 0));
+    let (from, to) = (Peer::Server(0), Peer::Client(0));
+    let ask = Envelope { from, to, step: 1, message: Message::Ask(ROUND, Vec::new(), Vec::new()) };
+    let effects = node.receive(&Spy, &run, &ask);
+    let Some(Effect::Send(Envelope { message: Message::Up(bytes), .. })) = effects.last() else { panic!() };
+    let seen = Seen::from_bytes(bytes).unwrap();
+    let vectors = [&seen.first, &seen.second, &seen.drawn, &seen.named];
+    for (i, a) in vectors.iter().enumerate() {
+        for b in &vectors[i + 1..] {
+            let cosine = inner(a, b) / (inner(a, a) * inner(b, b)).sqrt();
+            assert!(cosine.abs() < 0.75, "cosine {cosine}");
+        }
+    }
+    assert_eq!(node.client().account().spent, 1_000_000_000_000);
+    assert_eq!(node.client().account().releases, 4);
+}
