@@ -112,20 +112,15 @@ def curves(result):
     other = INDEPENDENT.get(result["name"], {})
     xs, rounds = columns(result, points)
     pick = max if unit == "%" else min
-    best = {}
-    for x in xs:
-        means = [p[x]["mean"] for p in points.values() if x in p]
-        best[x] = pick(means) if means else None
+
+    def best(label, x):
+        """Of a round: the best method. Of a sweep: the best value of each method."""
+        rivals = [p[x] for p in points.values() if x in p] if rounds else list(points[label].values())
+        return pick(p["mean"] for p in rivals)
 
     def cell(label, x):
         point = points[label].get(x)
-        if point is None:
-            return "-"
-        # A mark is for comparing: between methods in one round, or along the values of the one that is swept.
-        alone = len(points) == 1
-        winner = pick(p["mean"] for p in points[label].values()) if alone else best[x]
-        marked = point["mean"] == winner and (len(points) > 1 or not rounds)
-        return measured(point, unit, marked)
+        return "-" if point is None else measured(point, unit, point["mean"] == best(label, x))
 
     def theirs(label, x):
         value = other.get(label, {}).get(x)
@@ -189,8 +184,9 @@ def privacy(result):
         lines.setdefault(text, []).append(spent["bound"])
     out = []
     for text, bounds in lines.items():
-        kinds = " and ".join(sorted(set(bounds)))
-        out += ["", f"Privacy (bound {kinds}): {text}"]
+        kinds = sorted(set(bounds))
+        kind = f"bound {kinds[0]}" if len(kinds) == 1 else "the same for both kinds of bound"
+        out += ["", f"Privacy ({kind}): {text}"]
     return out
 
 
@@ -209,8 +205,8 @@ def section(result):
     metric, model = result["metric"].split(".")
     kind = {
         "nmsd": "NMSD (50)",
-        "reference": "error against the pooled test data's least squares, (19)",
-        "accuracy": "test accuracy",
+        "reference": "Error against least squares on the pooled test data, (19),",
+        "accuracy": "Test accuracy",
     }[metric]
     head = f"{kind} of the {model} model in {result['unit']}, mean ± standard error of {result['repeats']} repeats; best in bold."
     return "\n".join([head, ""] + curves(result) + agreement(result) + privacy(result) + claims(result))

@@ -5,6 +5,8 @@
 //! count. No `mul_add`, and elementary functions come from `libm`: `std` leaves their precision open.
 
 const LANES: usize = 8;
+/// A rest of half a block or more still goes through whole vectors, to the same lanes.
+const HALF: usize = 4;
 
 fn fold(lanes: [f64; LANES]) -> f64 {
     let [a, b, c, d, e, f, g, h] = lanes;
@@ -23,8 +25,18 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
             lanes[i] += x[i] * y[i];
         }
     }
-    for (i, (x, y)) in left_rest.iter().zip(right_rest).enumerate() {
-        lanes[i] += x * y;
+    let (left, left_rest) = left_rest.as_chunks::<HALF>();
+    let (right, right_rest) = right_rest.as_chunks::<HALF>();
+    let mut lane = 0;
+    for (x, y) in left.iter().zip(right) {
+        for i in 0..HALF {
+            lanes[i] += x[i] * y[i];
+        }
+        lane = HALF;
+    }
+    for (x, y) in left_rest.iter().zip(right_rest) {
+        lanes[lane] += x * y;
+        lane += 1;
     }
     fold(lanes)
 }
@@ -48,8 +60,19 @@ pub fn distance2(a: &[f64], b: &[f64]) -> f64 {
             lanes[i] += gap * gap;
         }
     }
-    for (i, (x, y)) in left_rest.iter().zip(right_rest).enumerate() {
-        lanes[i] += (x - y) * (x - y);
+    let (left, left_rest) = left_rest.as_chunks::<HALF>();
+    let (right, right_rest) = right_rest.as_chunks::<HALF>();
+    let mut lane = 0;
+    for (x, y) in left.iter().zip(right) {
+        for i in 0..HALF {
+            let gap = x[i] - y[i];
+            lanes[i] += gap * gap;
+        }
+        lane = HALF;
+    }
+    for (x, y) in left_rest.iter().zip(right_rest) {
+        lanes[lane] += (x - y) * (x - y);
+        lane += 1;
     }
     fold(lanes)
 }

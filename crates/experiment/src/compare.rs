@@ -5,7 +5,7 @@ use crate::claims::{self, ClaimResult};
 use crate::config::{self, Config, Curve, Override, Source};
 use crate::error::Error;
 use crate::plan::{Plan, tables};
-use crate::repeat::{Control, Resume, run_repeat};
+use crate::repeat::{Control, Resume, distinct, run_repeat};
 use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
 use crate::scorer::{Metric, Shown};
@@ -293,8 +293,7 @@ impl Prepared {
                     .into(),
             );
         }
-        warnings.sort_unstable();
-        warnings.dedup();
+        let warnings = distinct(warnings);
         Ok(Comparison {
             name: self.name().to_string(),
             run: out.to_path_buf(),

@@ -98,8 +98,12 @@ fn model_name(metric: &str) -> &str {
     metric.split_once('.').map_or("", |(_, model)| model)
 }
 
-/// The table of a comparison: curves in rows; the headline metric on every model in columns.
+/// The table of a comparison: curves in rows and the headline metric on every model in columns; for a sweep,
+/// its values in rows and the curves in columns.
 pub fn table(comparison: &Comparison) -> Table {
+    if comparison.config.sweep.is_some() {
+        return sweep_table(comparison);
+    }
     let family = comparison.metric.split('.').next().unwrap_or_default();
     let mut columns: Vec<String> = comparison
         .curves
@@ -117,9 +121,8 @@ pub fn table(comparison: &Comparison) -> Table {
     let baseline = |curve: &CurveResult| curve.method == "local" || curve.method == "gfl";
     Table {
         caption: format!(
-            "{} after the last round{}, mean ± standard error over {} repeats",
+            "{} after the last round, mean ± standard error over {} repeats",
             axis(&comparison.metric),
-            if comparison.x == "round" { String::new() } else { format!(" at the last {}", comparison.x) },
             comparison.repeats
         ),
         columns: columns
@@ -140,6 +143,37 @@ pub fn table(comparison: &Comparison) -> Table {
                     .iter()
                     .map(|name| curve.r#final.get(name).map(|p| Estimate { mean: p.mean, stderr: p.stderr }))
                     .collect(),
+            })
+            .collect(),
+    }
+}
+
+fn sweep_table(comparison: &Comparison) -> Table {
+    let better = if comparison.shown.higher_is_better() { Better::Higher } else { Better::Lower };
+    let column = |curve: &CurveResult| Column {
+        name: curve.label.clone(),
+        unit: comparison.unit.to_string(),
+        better: Some(better),
+    };
+    let values = comparison.curves.first().map_or(&[][..], |curve| curve.points.as_slice());
+    let cell = |curve: &CurveResult, i: usize| {
+        curve.points.get(i).map(|point| Estimate { mean: point.mean, stderr: point.stderr })
+    };
+    Table {
+        caption: format!(
+            "{} over {}, mean ± standard error over {} repeats",
+            axis(&comparison.metric),
+            comparison.x,
+            comparison.repeats
+        ),
+        columns: comparison.curves.iter().map(column).collect(),
+        rows: values
+            .iter()
+            .enumerate()
+            .map(|(i, point)| Row {
+                label: format!("{} = {}", comparison.x, point.x),
+                baseline: false,
+                cells: comparison.curves.iter().map(|curve| cell(curve, i)).collect(),
             })
             .collect(),
     }

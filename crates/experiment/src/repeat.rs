@@ -209,6 +209,21 @@ pub(crate) fn run_repeat(
     })
 }
 
+/// One warning of each kind: repeats say the same with other numbers.
+pub(crate) fn distinct(warnings: Vec<String>) -> Vec<String> {
+    let kind = |text: &str| text.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect::<String>();
+    let mut kinds: Vec<String> = Vec::new();
+    let mut kept = Vec::new();
+    for warning in warnings {
+        let kind = kind(&warning);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+            kept.push(warning);
+        }
+    }
+    kept
+}
+
 /// What became of uploads that did not count.
 fn turned_away(metrics: &Metrics) -> Vec<String> {
     let total =

@@ -7,7 +7,7 @@ use crate::config::{self, Config};
 use crate::error::Error;
 use crate::figures;
 use crate::plan::{Plan, tables};
-use crate::repeat::{Control, Outcome, Resume, Spent, run_repeat};
+use crate::repeat::{Control, Outcome, Resume, Spent, distinct, run_repeat};
 use crate::scorer::{Metric, Shown};
 use crate::statistics::estimate;
 use fedkin_core::privacy::Line;
@@ -296,10 +296,9 @@ fn write(
     ledger::write(&path.join("ledger.jsonl"), &lines)?;
     crate::predict::write_guide(path, world, &federation)?;
     let (last, stderr) = final_values(&all);
-    let mut warnings: Vec<String> =
+    let warnings: Vec<String> =
         outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()).collect();
-    warnings.sort_unstable();
-    warnings.dedup();
+    let warnings = distinct(warnings);
     let finished = Finished {
         run: path.clone(),
         algorithm: plan.row.name.to_string(),

@@ -1,7 +1,6 @@
-//! What the barrier does not stop, beca#![allow(clippy::disallowed_types)]
-
-use Rust's types cannot: this compiles. A review of a method looks for
+//! What the barrier does not stop, because Rust's types cannot: this compiles. A review of a method looks for
 //! globals and for locks or atomics in its message types; neither has a place in a method.
+#![allow(clippy::disallowed_types)]
 use fedkin_core::algorithm::{Algorithm, Local};
 use fedkin_core::codec::{Codec, Damaged, Reader, Sink};
 use fedkin_core::privacy::{Gate, Released};
