@@ -1,7 +1,7 @@
 //! What a paper claims, decided by paired differences of the measured curves.
 //!
 //! A check is `A < B` or `A > B`, with curve labels on both sides and, optionally, ` @ x` for a round (or a
-//! swept value) other than the last; or `A @ x1 < A @ x2` between points. "Holds" needs a difference of more
+//! swept value) other than the last; or `zcdp < N`: no client spent more than that; or `A @ x1 < A @ x2` between points. "Holds" needs a difference of more
 //! than two standard errors in the claimed direction, "fails" the same in the other; between, it is fragile.
 
 use crate::compare::CurveResult;
@@ -45,6 +45,10 @@ pub(crate) fn judge(
 
 fn decide(check: &str, curves: &[CurveResult], shown: Shown) -> Result<(Verdict, String), Error> {
     let bad = |what: String| Error::Usage(format!("paper.claims check {check:?}: {what}"));
+    if let Some(limit) = check.strip_prefix("zcdp < ") {
+        let limit: f64 = limit.trim().parse().map_err(|_| bad(format!("{limit:?} is not a number")))?;
+        return Ok(spent(limit, curves));
+    }
     let (left, less, right) = if let Some((left, right)) = check.split_once(" < ") {
         (left, true, right)
     } else if let Some((left, right)) = check.split_once(" > ") {
@@ -76,6 +80,17 @@ fn decide(check: &str, curves: &[CurveResult], shown: Shown) -> Result<(Verdict,
         a.len()
     );
     Ok((verdict, evidence))
+}
+
+fn spent(limit: f64, curves: &[CurveResult]) -> (Verdict, String) {
+    let most = curves.iter().map(|curve| &curve.privacy).max_by(|a, b| a.zcdp.total_cmp(&b.zcdp));
+    let Some(privacy) = most else { return (Verdict::Untested, "no curve spent anything".into()) };
+    let verdict = if privacy.zcdp < limit { Verdict::Holds } else { Verdict::Fails };
+    let evidence = format!(
+        "the client that paid most paid {:.3} zCDP, the mean is {:.3} (first repeat; only rounds it took part in count)",
+        privacy.zcdp, privacy.mean_zcdp
+    );
+    (verdict, evidence)
 }
 
 fn point<'a>(text: &str, curves: &'a [CurveResult]) -> Result<(&'a [f64], String), String> {

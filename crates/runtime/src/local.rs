@@ -161,10 +161,14 @@ impl<A: Algorithm> Simulation<A> {
         let step = self.step + 1;
         let (algorithm, run) = (&self.algorithm, &self.run);
         let parallel = self.worth_threads();
-        let mut delivered = true;
-        for server in &mut self.servers {
-            delivered &= server.begin(algorithm, run, step) == Phase::Deliver;
-        }
+        let begin = |server: &mut Server<A>| server.begin(algorithm, run, step) == Phase::Deliver;
+        let delivered = if parallel {
+            let all: Vec<bool> = self.servers.par_iter_mut().map(begin).collect();
+            all.into_iter().all(|delivered| delivered)
+        } else {
+            // Every server begins, whatever the others say.
+            self.servers.iter_mut().map(begin).fold(true, |all, delivered| all & delivered)
+        };
         if delivered {
             self.ended = true;
             return Ok(Progress::Ended);
@@ -187,9 +191,17 @@ impl<A: Algorithm> Simulation<A> {
         }
         let mut counts = Counts::default();
         let mut shares = Vec::with_capacity(self.servers.len());
-        let mut tally = Tally::default();
-        for server in &mut self.servers {
+        let close = |server: &mut Server<A>| {
+            let mut tally = Tally::default();
             let (share, count) = server.close(algorithm, run, &mut tally);
+            (share, count, tally)
+        };
+        let closed: Vec<_> = if parallel {
+            self.servers.par_iter_mut().map(close).collect()
+        } else {
+            self.servers.iter_mut().map(close).collect()
+        };
+        for (server, (share, count, mut tally)) in self.servers.iter().zip(closed) {
             counts.add(count);
             shares.push(share);
             self.ledger.record(step, server.id(), &mut tally);
