@@ -172,9 +172,7 @@ pub(crate) fn build(
         GraphKind::None | GraphKind::Unstated => Topology::none(count),
         GraphKind::Edges(path) => from_file(path, servers)?,
     };
-    // `kind = "none"` is a choice, not an oversight.
-    let check = require_connected && spec.kind != GraphKind::None;
-    let pieces = if check { topology.components() } else { Vec::new() };
+    let pieces = if require_connected { topology.components() } else { Vec::new() };
     if pieces.len() > 1 {
         let mut named: Vec<String> = pieces
             .iter()

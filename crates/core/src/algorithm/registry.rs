@@ -76,6 +76,8 @@ registry! {
         "graph federated learning: one model for all, PGFL with Q = 1";
     "gfed": Admm<GFedMtl>, connected: true, Arrange { one_cluster: true, ..AS_IS },
         "the GFedMtl paper's baseline: one model for all, GFedMtl with Q = 1";
+    "gfedmtl-alone": Admm<GFedMtl>, connected: false, Arrange { no_edges: true, ..AS_IS },
+        "the GFedMtl paper's other baseline: GFedMtl at each server alone";
     "clusterfl": Admm<Pgfl>, connected: false, Arrange { no_edges: true, ..AS_IS },
         "clustered learning at each server alone, PGFL without edges";
     "one-cloud": Admm<Pgfl>, connected: false, Arrange { one_server: true, ..AS_IS },

@@ -34,8 +34,8 @@ pub const PARAMS: &[Param] = &[
     Param {
         name: "kind",
         kind: Kind::Choice(&["ridge", "logistic"]),
-        preset: Preset::Text("ridge"),
-        help: "squared loss for numbers, or logistic loss for labels 0 and 1",
+        preset: Preset::Required,
+        help: "what each client fits",
     },
     Param {
         name: "regularisation",
