@@ -13,16 +13,16 @@ fn fold(lanes: [f64; LANES]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
-/// Inner product of two vectors of the same length.
+/// The sum over all pairs of entries of a term, in eight lanes.
 #[inline]
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+fn sum_of(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     debug_assert_eq!(a.len(), b.len());
     let mut lanes = [0.0; LANES];
     let (left, left_rest) = a.as_chunks::<LANES>();
     let (right, right_rest) = b.as_chunks::<LANES>();
     for (x, y) in left.iter().zip(right) {
         for i in 0..LANES {
-            lanes[i] += x[i] * y[i];
+            lanes[i] += term(x[i], y[i]);
         }
     }
     let (left, left_rest) = left_rest.as_chunks::<HALF>();
@@ -30,15 +30,20 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut lane = 0;
     for (x, y) in left.iter().zip(right) {
         for i in 0..HALF {
-            lanes[i] += x[i] * y[i];
+            lanes[i] += term(x[i], y[i]);
         }
         lane = HALF;
     }
     for (x, y) in left_rest.iter().zip(right_rest) {
-        lanes[lane] += x * y;
+        lanes[lane] += term(*x, *y);
         lane += 1;
     }
     fold(lanes)
+}
+
+/// Inner product of two vectors of the same length.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    sum_of(a, b, |x, y| x * y)
 }
 
 /// Squared Euclidean norm.
@@ -48,33 +53,8 @@ pub fn norm2(a: &[f64]) -> f64 {
 }
 
 /// Squared Euclidean distance of two vectors of the same length.
-#[inline]
 pub fn distance2(a: &[f64], b: &[f64]) -> f64 {
-    debug_assert_eq!(a.len(), b.len());
-    let mut lanes = [0.0; LANES];
-    let (left, left_rest) = a.as_chunks::<LANES>();
-    let (right, right_rest) = b.as_chunks::<LANES>();
-    for (x, y) in left.iter().zip(right) {
-        for i in 0..LANES {
-            let gap = x[i] - y[i];
-            lanes[i] += gap * gap;
-        }
-    }
-    let (left, left_rest) = left_rest.as_chunks::<HALF>();
-    let (right, right_rest) = right_rest.as_chunks::<HALF>();
-    let mut lane = 0;
-    for (x, y) in left.iter().zip(right) {
-        for i in 0..HALF {
-            let gap = x[i] - y[i];
-            lanes[i] += gap * gap;
-        }
-        lane = HALF;
-    }
-    for (x, y) in left_rest.iter().zip(right_rest) {
-        lanes[lane] += (x - y) * (x - y);
-        lane += 1;
-    }
-    fold(lanes)
+    sum_of(a, b, |x, y| (x - y) * (x - y))
 }
 
 /// `y += alpha * x`.

@@ -1,0 +1,125 @@
+//! From results to a report: which figures, under which titles, and the files they are written to.
+
+mod comparison;
+mod run;
+
+pub use comparison::table;
+pub(crate) use run::of_run;
+
+use crate::artifacts::{ArtifactError, atomic};
+use crate::compare::Comparison;
+use crate::error::Error;
+use crate::report::{Privacy, Report, ServerGraph, ServerNode, png};
+use crate::run::{PrivacySummary, make_folder};
+use crate::scorer::Metric;
+use fedkin_data::World;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const DATA: &str = "report.json";
+const PNG_WIDTH: u32 = 1200;
+
+/// Writes `report.html`, the figures as SVG and PNG, and the data they are drawn from.
+pub(crate) fn write(directory: &Path, report: &Report) -> Result<PathBuf, Error> {
+    let data = serde_json::to_vec(report).map_err(|error| Error::Usage(error.to_string()))?;
+    atomic::write(&directory.join(DATA), &data)?;
+    let folder = directory.join("figures");
+    make_folder(&folder)?;
+    for figure in report.figures() {
+        atomic::write(&folder.join(format!("{}.svg", figure.id)), figure.svg.as_bytes())?;
+        let image = png(&figure.svg, PNG_WIDTH).map_err(Error::Usage)?;
+        atomic::write(&folder.join(format!("{}.png", figure.id)), &image)?;
+    }
+    let page = directory.join("report.html");
+    atomic::write(&page, report.html().as_bytes())?;
+    Ok(page)
+}
+
+/// Draws the report of a complete run or comparison again.
+pub fn report_run(directory: &Path) -> Result<PathBuf, Error> {
+    let path = directory.join(DATA);
+    let bytes = fs::read(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::Usage(format!("{} holds no complete run: run it first", directory.display()))
+        }
+        _ => ArtifactError::File { action: "read", path: path.clone(), source }.into(),
+    })?;
+    let report: Report = serde_json::from_slice(&bytes)
+        .map_err(|error| ArtifactError::Damaged { path, what: error.to_string() })?;
+    write(directory, &report)
+}
+
+/// Writes the report of a comparison.
+pub fn report_comparison(comparison: &Comparison) -> Result<PathBuf, Error> {
+    write(&comparison.run, &comparison::of_comparison(comparison))
+}
+
+/// The servers with the clusters of their clients.
+pub(crate) fn server_graph(world: &World) -> ServerGraph {
+    let federation = &world.federation;
+    let mut servers: Vec<ServerNode> = federation
+        .server_names()
+        .iter()
+        .map(|name| ServerNode { name: name.clone(), clusters: vec![0; federation.clusters()] })
+        .collect();
+    for member in federation.members() {
+        servers[member.server as usize].clusters[member.cluster as usize] += 1;
+    }
+    ServerGraph {
+        servers,
+        edges: federation.topology().edges().map(|(a, b)| (a as usize, b as usize)).collect(),
+        clusters: federation.cluster_names().to_vec(),
+        positions: None,
+    }
+}
+
+fn words(metric: &str) -> (&'static str, &'static str) {
+    match metric.split('.').next().unwrap_or_default() {
+        "nmsd" => ("NMSD", "Which models come closest to the truth?"),
+        "reference" => ("test MSE (19)", "Which models come closest to those of the pooled test data?"),
+        "accuracy" => ("test accuracy", "Which models tell the classes apart on new records?"),
+        "mse" => ("test error", "Which models predict new records best?"),
+        "train_accuracy" => ("training accuracy", "How many of their own records do the models get right?"),
+        "log_loss" => ("test log loss", "Which models give the best probabilities on new records?"),
+        _ => ("training loss", "How well do the models fit their own records?"),
+    }
+}
+
+fn axis(metric: &str) -> String {
+    let (name, _) = words(metric);
+    let unit = Metric::shown(metric).unit();
+    if unit.is_empty() { name.to_string() } else { format!("{name} ({unit})") }
+}
+
+fn model_name(metric: &str) -> &str {
+    metric.split_once('.').map_or("", |(_, model)| model)
+}
+
+fn facts(config: &crate::config::Config) -> Vec<(String, String)> {
+    let get = |name: &str| config.run.get(name).map(ToString::to_string).unwrap_or_default();
+    vec![
+        ("seed".to_string(), get("seed")),
+        ("rounds".to_string(), get("rounds")),
+        ("repeats".to_string(), get("repeats")),
+        ("data".to_string(), config.data_source.clone()),
+        ("model".to_string(), config.model.text("kind").unwrap_or("ridge").to_string()),
+        ("version".to_string(), env!("CARGO_PKG_VERSION").to_string()),
+    ]
+}
+
+fn privacy_box(privacy: &PrivacySummary) -> Privacy {
+    let exact = privacy.epsilon_gaussian.map(|epsilon| {
+        ("epsilon by exact Gaussian composition".to_string(), format!("{epsilon:.2} (largest client)"))
+    });
+    Privacy {
+        mechanism: privacy.mechanism.clone(),
+        bound: privacy.bound.clone(),
+        delta: privacy.delta,
+        largest_epsilon: privacy.epsilon.unwrap_or(f64::INFINITY),
+        mean_epsilon: privacy.mean_epsilon.unwrap_or(f64::INFINITY),
+        largest_zcdp: privacy.zcdp,
+        mean_zcdp: privacy.mean_zcdp,
+        releases: privacy.releases,
+        rows: exact.into_iter().collect(),
+    }
+}

@@ -1,0 +1,201 @@
+//! The report of one run.
+
+use super::{axis, facts, model_name, privacy_box, server_graph, words};
+use crate::artifacts::metrics::Metrics;
+use crate::plan::Plan;
+use crate::repeat::Outcome;
+use crate::report::{
+    Better, Chart, Column, Distribution, Estimate, Point, Report, Row, Scale, Series, Table,
+};
+use crate::run::Finished;
+use crate::scorer::{Metric, Shown};
+use crate::statistics::estimate;
+use fedkin_core::privacy::Line;
+use fedkin_data::World;
+use std::collections::BTreeMap;
+
+/// The report of one run.
+pub(crate) fn of_run(
+    plan: &Plan,
+    finished: &Finished,
+    metrics: &Metrics,
+    outcome: &Outcome,
+    world: &World,
+) -> Report {
+    let mut families: BTreeMap<&str, BTreeMap<&str, BTreeMap<u32, Vec<f64>>>> = BTreeMap::new();
+    for row in metrics.rows().filter(|row| row.node.is_empty()) {
+        if let Some((family, model)) = row.metric.split_once('.') {
+            let rounds = families.entry(family).or_default().entry(model).or_default();
+            rounds.entry(row.round).or_default().push(row.value);
+        }
+    }
+    let mut charts = Vec::new();
+    let mut distributions = Vec::new();
+    for (family, models) in &families {
+        let shown = Metric::shown(family);
+        let series = models
+            .iter()
+            .map(|(model, rounds)| Series {
+                label: format!("{model} model"),
+                method: (*model).to_string(),
+                points: rounds
+                    .iter()
+                    .map(|(round, values)| {
+                        let Estimate { mean, stderr } = estimate(values, shown);
+                        Point { x: f64::from(*round), mean, stderr }
+                    })
+                    .collect(),
+                dashed: false,
+            })
+            .collect();
+        charts.push(Chart {
+            id: (*family).to_string(),
+            title: words(family).1.to_string(),
+            x_label: "round".into(),
+            y_label: axis(family),
+            x_scale: Scale::Linear,
+            y_scale: Scale::Linear,
+            series,
+            caption: "client: what each client computed last; served: what it would get now; averaged: a running mean of that; active: clients of this round only.".into(),
+        });
+        let groups: Vec<(String, String, Vec<f64>)> = outcome
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| name.split('.').next() == Some(family) && !name.ends_with(".active"))
+            .map(|(c, name)| {
+                let values =
+                    outcome.rows.iter().map(|row| shown.value(row[c])).filter(|x| x.is_finite()).collect();
+                (format!("{} model", model_name(name)), model_name(name).to_string(), values)
+            })
+            .filter(|(_, _, values): &(_, _, Vec<f64>)| !values.is_empty())
+            .collect();
+        if !groups.is_empty() {
+            distributions.push(Distribution {
+                id: format!("{family}-clients"),
+                title: "How is it for each client?".into(),
+                x_label: format!("{} of each client after the last round", axis(family)),
+                groups,
+            });
+        }
+    }
+    let noise = noise_chart(&outcome.ledger);
+    charts.extend(noise);
+    let [clients, servers, clusters] = finished.size;
+    let mut facts = facts(&plan.config);
+    facts.extend([
+        ("algorithm".to_string(), plan.row.name.to_string()),
+        ("clients".to_string(), clients.to_string()),
+        ("servers".to_string(), servers.to_string()),
+        ("clusters".to_string(), clusters.to_string()),
+        ("seconds".to_string(), format!("{:.1}", finished.seconds)),
+        ("models_sha256".to_string(), finished.models_sha256.clone()),
+    ]);
+    let mut notes = finished.warnings.clone();
+    if finished.privacy.epsilon.is_none() {
+        notes.push(
+            "No mechanism protects the uploads: the models that left the clients are not private.".into(),
+        );
+    }
+    Report {
+        title: plan.name().to_string(),
+        lead: format!(
+            "{}: {} clients at {} servers in {} clusters, {} rounds. {}.",
+            plan.row.name, clients, servers, clusters, finished.rounds, plan.row.summary
+        ),
+        facts,
+        claims: Vec::new(),
+        table: Some(run_table(finished)),
+        charts,
+        distributions,
+        graph: Some(server_graph(world)),
+        privacy: finished.privacy.epsilon.map(|_| privacy_box(&finished.privacy)),
+        notes,
+        config: plan.config.resolved(),
+    }
+}
+
+/// Metrics in rows of one run: what each model reached.
+fn run_table(finished: &Finished) -> Table {
+    let mut families: Vec<&str> = Vec::new();
+    let mut models: Vec<&str> = Vec::new();
+    for name in finished.r#final.keys() {
+        if let Some((family, model)) = name.split_once('.')
+            && !family.ends_with("_db")
+        {
+            families.push(family);
+            models.push(model);
+        }
+    }
+    families.sort_unstable();
+    families.dedup();
+    models.sort_unstable();
+    models.dedup();
+    let cell = |model: &str, family: &str| {
+        let shown = Metric::shown(family);
+        let name = if shown == Shown::Decibel {
+            format!("{family}_db.{model}")
+        } else {
+            format!("{family}.{model}")
+        };
+        let factor = if shown == Shown::Percent { 100.0 } else { 1.0 };
+        finished.r#final.get(&name).map(|mean| Estimate {
+            mean: factor * mean,
+            stderr: finished.stderr.get(&name).map(|error| factor * error),
+        })
+    };
+    Table {
+        caption: format!("After round {}", finished.rounds),
+        columns: families
+            .iter()
+            .map(|family| Column {
+                name: words(family).0.to_string(),
+                unit: Metric::shown(family).unit().to_string(),
+                better: Some(if Metric::shown(family).higher_is_better() {
+                    Better::Higher
+                } else {
+                    Better::Lower
+                }),
+            })
+            .collect(),
+        rows: models
+            .iter()
+            .map(|model| Row {
+                label: format!("{model} model"),
+                baseline: false,
+                cells: families.iter().map(|family| cell(model, family)).collect(),
+            })
+            .collect(),
+    }
+}
+
+/// The noise per coordinate over rounds, least and largest over clients.
+fn noise_chart(ledger: &[Line]) -> Option<Chart> {
+    let mut rounds: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for line in ledger.iter().filter(|line| line.sigma_most > 0.0) {
+        let entry = rounds.entry(line.step).or_insert((f64::MAX, 0.0));
+        *entry = (entry.0.min(line.sigma_least), entry.1.max(line.sigma_most));
+    }
+    if rounds.is_empty() {
+        return None;
+    }
+    let series = |label: &str, pick: fn(&(f64, f64)) -> f64| Series {
+        label: label.into(),
+        method: label.into(),
+        points: rounds
+            .iter()
+            .map(|(round, sigma)| Point { x: f64::from(*round), mean: pick(sigma), stderr: None })
+            .collect(),
+        dashed: false,
+    };
+    Some(Chart {
+        id: "noise".into(),
+        title: "How much noise covers an upload?".into(),
+        x_label: "round".into(),
+        y_label: "standard deviation per coordinate".into(),
+        x_scale: Scale::Linear,
+        y_scale: Scale::Log,
+        series: vec![series("largest over clients", |s| s.1), series("least over clients", |s| s.0)],
+        caption: "Clients with more records need less noise for the same budget.".into(),
+    })
+}
