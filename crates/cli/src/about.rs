@@ -6,7 +6,7 @@ use crate::input;
 use crate::output::{self, Facts, STRONG, count, paint};
 use clap::CommandFactory;
 use fedkin_core::algorithm::registry::{self, Row};
-use fedkin_core::params::{Kind, Param, Preset};
+use fedkin_core::params::{Param, Preset};
 use fedkin_data::Options;
 use fedkin_experiment::{Plan, Prepared, config, tables};
 use serde::Serialize;
@@ -84,18 +84,9 @@ fn collect(prefix: &str, params: &[Param], into: &mut Vec<Parameter>) {
             range: param.kind.to_string(),
             help: param.help,
         });
-        for inner in inner_tables(&param.kind) {
+        for inner in param.kind.tables() {
             collect(&format!("{name}."), inner, into);
         }
-    }
-}
-
-fn inner_tables(kind: &Kind) -> Vec<&'static [Param]> {
-    match kind {
-        Kind::Table(params) => vec![params],
-        Kind::List(kind) => inner_tables(kind),
-        Kind::Either(kinds) => kinds.iter().flat_map(inner_tables).collect(),
-        _ => Vec::new(),
     }
 }
 

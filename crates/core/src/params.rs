@@ -210,6 +210,16 @@ impl Preset {
 }
 
 impl Kind {
+    /// The tables that a value of this kind may hold, for whoever lists all keys.
+    pub fn tables(&self) -> Vec<&'static [Param]> {
+        match self {
+            Kind::Table(params) => vec![params],
+            Kind::List(kind) => kind.tables(),
+            Kind::Either(kinds) => kinds.iter().flat_map(Kind::tables).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The value in its accepted form, or what is wrong with it.
     fn accept(&self, value: &Value) -> Result<Value, Vec<Problem>> {
         let wrong = |message: String| Err(vec![Problem { path: Vec::new(), message }]);

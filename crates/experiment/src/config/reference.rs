@@ -1,7 +1,7 @@
 //! The reference of all keys as Markdown, from the tables that check them.
 
 use super::{Row, Tables, VERSION, sections};
-use fedkin_core::params::{Kind, Param, Preset};
+use fedkin_core::params::{Param, Preset};
 use std::fmt::Write as _;
 
 /// Every section and key: what it accepts, its default, what it does.
@@ -109,18 +109,9 @@ fn rows(text: &mut String, prefix: &str, params: &[Param]) {
         };
         let (name, accepts) = (format!("{prefix}{}", param.name), cell(&param.kind.to_string()));
         let _ = writeln!(text, "| `{name}` | {accepts} | {} | {} |", cell(&default), cell(param.help));
-        for inner in inner_tables(&param.kind) {
+        for inner in param.kind.tables() {
             rows(text, &format!("{name}."), inner);
         }
-    }
-}
-
-fn inner_tables(kind: &Kind) -> Vec<&'static [Param]> {
-    match kind {
-        Kind::Table(params) => vec![params],
-        Kind::List(kind) => inner_tables(kind),
-        Kind::Either(kinds) => kinds.iter().flat_map(inner_tables).collect(),
-        _ => Vec::new(),
     }
 }
 
