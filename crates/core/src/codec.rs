@@ -75,6 +75,11 @@ impl Digest {
         Self(blake3::Hasher::new_keyed(key))
     }
 
+    /// A digest that cannot be taken for one of another context.
+    pub(crate) fn derived(context: &'static str) -> Self {
+        Self(blake3::Hasher::new_derive_key(context))
+    }
+
     /// The digest of all values put so far.
     pub fn finish(&self) -> [u8; 32] {
         *self.0.finalize().as_bytes()
@@ -181,6 +186,19 @@ macro_rules! integer_codec {
 }
 
 integer_codec!(u8, u16, u32, u64);
+
+/// A digest or a fingerprint.
+impl Codec for [u8; 32] {
+    fn schema() -> String {
+        "[u8;32]".into()
+    }
+    fn put<S: Sink>(&self, sink: &mut S) {
+        sink.bytes(self);
+    }
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        reader.array()
+    }
+}
 
 impl Codec for () {
     fn schema() -> String {

@@ -4,6 +4,7 @@
 //! - [`model`]: objective, gradient, proximal step, prediction.
 //! - [`privacy`]: what may leave a client, at which price, written down where.
 //! - [`algorithm`]: the trait every method implements, and the registry of methods.
+//! - [`fingerprint`]: a digest of how this machine computes.
 //! - [`round`]: the machines that drive a method, in one process or by messages.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
 
@@ -11,6 +12,7 @@ pub mod algorithm;
 pub mod codec;
 pub mod dataset;
 pub mod federation;
+pub mod fingerprint;
 pub mod graph;
 pub mod model;
 pub mod numeric;

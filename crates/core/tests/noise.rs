@@ -14,9 +14,9 @@ use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model, Unsolved};
 use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::{Bound, Gate, Gaussian, Privacy, Refusal, Released, Zcdp};
+use fedkin_core::privacy::{Bound, Chain, Gate, Gaussian, Privacy, Refusal, Released, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
-use fedkin_core::round::{ClientNode, Effect, Envelope, Message, Peer, ServerNode};
+use fedkin_core::round::{ClientNode, Effect, Envelope, Message, Peer, Scratch, Server, Setting};
 use fedkin_core::{Dataset, Entry, Federation, Member, record};
 use std::sync::Arc;
 
@@ -39,10 +39,7 @@ struct Bench {
     seed: u64,
 }
 
-struct Side {
-    algorithm: Method4,
-    run: Run,
-}
+type Side = Arc<Setting<Method4>>;
 
 impl Bench {
     fn new(seed: u64) -> Self {
@@ -76,24 +73,26 @@ impl Bench {
             clusters: 1,
             privacy,
         };
-        Side { algorithm: Method4::build(&values, &Context { model, privacy }).unwrap(), run }
+        let algorithm = Method4::build(&values, &Context { model, privacy }).unwrap();
+        Arc::new(Setting { algorithm, run, fingerprint: [1; 32] })
     }
 
     fn client(&self, side: &Side, k: usize, secret: [u8; 32]) -> ClientNode<Method4> {
-        let server = ServerNode::new(&side.algorithm, &side.run, &self.federation, 0);
+        let server = Server::open(&side.algorithm, &side.run, &self.federation, 0);
         let member = self.federation.members()[k];
-        let local = side.algorithm.join(&self.data[k], server.server().view(&side.run), &member).unwrap();
-        ClientNode::new(member, local, &side.run, secret)
+        let local = side.algorithm.join(&self.data[k], server.view(&side.run), &member).unwrap();
+        let chain = Chain::start("client", &[2; 32]);
+        ClientNode::new(side.clone(), member, local, secret, [2; 32], chain)
     }
 }
 
 /// What the node answers to this centre.
-fn upload(side: &Side, node: &mut ClientNode<Method4>, k: usize, step: u32, centre: &[f64]) -> Vec<f64> {
+fn upload(node: &mut ClientNode<Method4>, k: usize, step: u32, centre: &[f64]) -> Vec<f64> {
     let down = Down { centre: centre.to_vec(), averaged: Vec::new() }.to_bytes();
     let (from, to) = (Peer::Server(0), Peer::Client(k as u32));
-    let envelope = Envelope { from, to, step, message: Message::Ask(ROUND, ().to_bytes(), down) };
-    let effects = node.receive(&side.algorithm, &side.run, &envelope);
-    let Some(Effect::Send(Envelope { message: Message::Up(bytes), .. })) = effects.last() else {
+    let envelope = Envelope { from, to, step, message: Message::Ask(ROUND, Arc::from([]), down) };
+    let effects = node.receive(&envelope, &mut Scratch::default());
+    let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {
         panic!("no upload: {effects:?}");
     };
     Up::from_bytes(bytes).unwrap().model
@@ -124,8 +123,7 @@ fn standardised(seed: u64) -> Vec<Vec<Vec<f64>>> {
         let (mut a, mut b) = (bench.client(&noisy, k, secret), bench.client(&plain, k, secret));
         let steps = (1..=STEPS).map(|step| {
             let centre: Vec<f64> = (0..D).map(|j| f64::from(step) * 0.01 + j as f64 * 0.1).collect();
-            let noise =
-                minus(&upload(&noisy, &mut a, k, step, &centre), &upload(&plain, &mut b, k, step, &centre));
+            let noise = minus(&upload(&mut a, k, step, &centre), &upload(&mut b, k, step, &centre));
             let scale = deviation(bench.federation.members()[k].samples, step);
             noise.iter().map(|x| x / scale).collect()
         });
@@ -215,25 +213,27 @@ fn an_ask_names_its_noise() {
     let mut nudged = centre.clone();
     nudged[7] = f64::from_bits(nudged[7].to_bits() + 1);
     let noise = |k: usize, step: u32, centre: &[f64], secret: fn(u32) -> [u8; 32]| -> Vec<f64> {
-        let exact = upload(&plain, &mut bench.client(&plain, k, secret(k as u32)), k, step, centre);
-        let sent = upload(&noisy, &mut bench.client(&noisy, k, secret(k as u32)), k, step, centre);
+        let exact = upload(&mut bench.client(&plain, k, secret(k as u32)), k, step, centre);
+        let sent = upload(&mut bench.client(&noisy, k, secret(k as u32)), k, step, centre);
         minus(&sent, &exact).iter().map(|x| x / deviation(1 + k as u32 % 6, step)).collect()
     };
     let secret: fn(u32) -> [u8; 32] = |k| simulated_secret(3, k);
     let first = noise(6, 4, &centre, secret);
     assert_eq!(first, noise(6, 4, &centre, secret), "the same ask, a client that starts anew");
     let mut node = bench.client(&noisy, 6, secret(6));
-    let sent = upload(&noisy, &mut node, 6, 4, &centre);
+    let sent = upload(&mut node, 6, 4, &centre);
     let down = Down { centre: centre.clone(), averaged: Vec::new() }.to_bytes();
     let again = Envelope {
         from: Peer::Server(0),
         to: Peer::Client(6),
         step: 4,
-        message: Message::Ask(ROUND, Vec::new(), down),
+        message: Message::Ask(ROUND, Arc::from([]), down),
     };
     let spent = node.client().account().clone();
-    let effects = node.receive(&noisy.algorithm, &noisy.run, &again);
-    let Some(Effect::Send(Envelope { message: Message::Up(bytes), .. })) = effects.last() else { panic!() };
+    let effects = node.receive(&again, &mut Scratch::default());
+    let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {
+        panic!()
+    };
     assert_eq!(Up::from_bytes(bytes).unwrap().model, sent, "a retry sends the stored bytes");
     assert_eq!(*node.client().account(), spent, "and charges nothing");
     let others = [
@@ -310,13 +310,17 @@ impl Algorithm for Spy {
 #[test]
 fn a_method_does_not_see_the_noise() {
     let bench = Bench::new(5);
-    let run = bench.side(false).run;
+    let run = bench.side(false).run.clone();
     let member = bench.federation.members()[0];
-    let mut node = ClientNode::<Spy>::new(member, (), &run, simulated_secret(5, 0));
+    let setting = Arc::new(Setting { algorithm: Spy, run, fingerprint: [1; 32] });
+    let chain = Chain::start("client", &[2; 32]);
+    let mut node = ClientNode::<Spy>::new(setting, member, (), simulated_secret(5, 0), [2; 32], chain);
     let (from, to) = (Peer::Server(0), Peer::Client(0));
-    let ask = Envelope { from, to, step: 1, message: Message::Ask(ROUND, Vec::new(), Vec::new()) };
-    let effects = node.receive(&Spy, &run, &ask);
-    let Some(Effect::Send(Envelope { message: Message::Up(bytes), .. })) = effects.last() else { panic!() };
+    let ask = Envelope { from, to, step: 1, message: Message::Ask(ROUND, Arc::from([]), Vec::new()) };
+    let effects = node.receive(&ask, &mut Scratch::default());
+    let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {
+        panic!()
+    };
     let seen = Seen::from_bytes(bytes).unwrap();
     let vectors = [&seen.first, &seen.second, &seen.drawn, &seen.named];
     for (i, a) in vectors.iter().enumerate() {

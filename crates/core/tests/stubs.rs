@@ -13,10 +13,10 @@ use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model, Unsolved};
 use fedkin_core::numeric::{axpy, distance2, scale};
-use fedkin_core::privacy::{Bound, Gate, Gaussian, Ledger, Privacy, Refusal, Released, Tally, Zcdp};
+use fedkin_core::privacy::{Bound, Chain, Gate, Gaussian, Ledger, Privacy, Refusal, Released, Tally, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
 use fedkin_core::round::{
-    CHUNK, Client, ClientNode, Effect, Envelope, Peer, Scratch, Server, ServerNode, Verdict,
+    CHUNK, Client, ClientNode, Effect, Envelope, Mode, Peer, Scratch, Server, ServerNode, Setting, Verdict,
 };
 use fedkin_core::{Dataset, Entry, Federation, Member, record};
 use std::sync::Arc;
@@ -34,6 +34,7 @@ fn model_of(loss: Loss) -> Model {
 }
 
 /// FedAvg: one gradient step from the broadcast model, averaged with weights `D_k`. One server.
+#[derive(Clone)]
 struct FedAvg {
     rate: f64,
 }
@@ -121,6 +122,7 @@ record! {
 /// PersFL, every client a target: in PROBE the drawn candidates send gradients at the target's model, in
 /// SELECT the target is offered the B models that result and answers with an index. The server, which has
 /// every step, applies the chosen one. One server.
+#[derive(Clone)]
 struct PersFl {
     batch: u32,
     rate: f64,
@@ -253,6 +255,7 @@ record! {
 
 /// IFCA with restarts: the label is the number of the restart, so that a step says which attempt it belongs
 /// to. The index and the loss are functions of the data: they leave as releases of their own. One server.
+#[derive(Clone)]
 struct Ifca {
     models: usize,
     rate: f64,
@@ -372,6 +375,7 @@ record! {
 /// FedPnP: a set-up step in which moments leave as a release, then rounds of a local step from `Psi_k`, one
 /// filter step over the client graph in `close`, and a graph that the server refreshes from model distances
 /// every `refresh` rounds. One server.
+#[derive(Clone)]
 struct FedPnp {
     rate: f64,
     smooth: f64,
@@ -509,6 +513,7 @@ record! {
 
 /// One-shot FedGL: one release of a clipped scatter statistic through a mechanism; everything later runs at
 /// the server on what was released, in steps that ask nobody. One server.
+#[derive(Clone)]
 struct FedGl {
     clip: f64,
     noise: Option<Zcdp>,
@@ -698,30 +703,34 @@ fn in_a_loop<A: Algorithm>(algorithm: &A, world: &World) -> Outcome {
     Outcome { models, accounts: clients.iter().map(|c| c.account().spent).collect(), ledger, steps, sent }
 }
 
-fn by_messages<A: Algorithm>(algorithm: &A, world: &World) -> Named {
+fn by_messages<A: Algorithm + Clone>(algorithm: &A, world: &World) -> Named {
     let run = &world.run;
+    let setting = Arc::new(Setting { algorithm: algorithm.clone(), run: run.clone(), fingerprint: [1; 32] });
     let mut rng = PublicRng::named(1, "wire", 0, 0);
-    let mut server = ServerNode::new(algorithm, run, &world.federation, 0);
+    let mut server = ServerNode::new(setting.clone(), &world.federation, 0, Mode::Strict);
     let join = |member: &Member| {
         let data = &world.data[member.id as usize];
         let local = algorithm.join(data, server.server().view(run), member).unwrap();
-        ClientNode::<A>::new(*member, local, run, simulated_secret(run.seed, member.id))
+        let secret = simulated_secret(run.seed, member.id);
+        ClientNode::<A>::new(setting.clone(), *member, local, secret, [2; 32], Chain::start("", &[2; 32]))
     };
     let mut clients: Vec<ClientNode<A>> = world.federation.members().iter().map(join).collect();
     let mut wire: Vec<Envelope> = Vec::new();
     let push = |effects: Vec<Effect>, wire: &mut Vec<Envelope>| {
         wire.extend(effects.into_iter().filter_map(|effect| match effect {
             Effect::Send(envelope) => Some(Envelope::from_bytes(&envelope.to_bytes()).unwrap()),
-            Effect::Commit(_) | Effect::Done => None,
+            Effect::Commit(_) | Effect::Note(_) | Effect::Done => None,
         }));
     };
-    push(server.start(algorithm, run), &mut wire);
+    push(server.start(), &mut wire);
+    clients.iter().for_each(|client| push(client.beat(), &mut wire));
+    let mut scratch = Scratch::default();
     while !wire.is_empty() {
         let envelope = wire.swap_remove(rng.below(wire.len() as u32) as usize);
         push(
             match envelope.to {
-                Peer::Server(_) => server.receive(algorithm, run, &envelope),
-                Peer::Client(k) => clients[k as usize].receive(algorithm, run, &envelope),
+                Peer::Server(_) => server.receive(&envelope),
+                Peer::Client(k) => clients[k as usize].receive(&envelope, &mut scratch),
             },
             &mut wire,
         );
@@ -730,14 +739,14 @@ fn by_messages<A: Algorithm>(algorithm: &A, world: &World) -> Named {
     let mut models = Named::new();
     for client in &clients {
         let mut own = Vec::new();
-        client.personal(algorithm, &mut |name, model| own.push((name, model.to_vec())));
+        client.personal(&mut |name, model| own.push((name, model.to_vec())));
         models.push(own);
     }
     models
 }
 
 /// Runs a method both ways, compares the bits, and checks the names it promises.
-fn drive<A: Algorithm>(algorithm: &A, world: &World) -> Outcome {
+fn drive<A: Algorithm + Clone>(algorithm: &A, world: &World) -> Outcome {
     let outcome = in_a_loop(algorithm, world);
     assert!(by_messages(algorithm, world) == outcome.models, "{}: the drivers disagree", A::NAME);
     for models in &outcome.models {

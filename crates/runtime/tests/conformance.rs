@@ -9,10 +9,12 @@ use fedkin_core::Federation;
 use fedkin_core::algorithm::Algorithm;
 use fedkin_core::algorithm::registry::{self, Visitor};
 use fedkin_core::params::Values;
+use fedkin_core::privacy::{Chain, ChainLine};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
-use fedkin_core::round::{ClientNode, Effect, Envelope, Peer, ServerNode};
+use fedkin_core::round::{ClientNode, Effect, Envelope, Mode, Peer, Record, Scratch, ServerNode, Setting};
 use fedkin_runtime::{Progress, Simulation};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Own models by client id.
 type Models = Vec<Vec<u64>>;
@@ -38,68 +40,99 @@ struct Messages<'a> {
     crashes: bool,
 }
 
+/// What a node has on disk.
+#[derive(Default)]
+struct Disk {
+    records: Vec<Vec<u8>>,
+    lines: Vec<ChainLine>,
+}
+
+impl Disk {
+    fn commit(&mut self, record: Record) {
+        match record {
+            Record::Client { state, lines } => {
+                self.records = vec![state];
+                self.lines.extend(lines);
+            }
+            Record::Full(bytes) => self.records = vec![bytes],
+            Record::Delta(bytes) => self.records.push(bytes),
+        }
+    }
+}
+
 impl Visitor for Messages<'_> {
     type Output = Models;
     fn visit<A: Algorithm>(self, algorithm: A) -> Models {
-        let run = &self.world.run;
+        let setting =
+            Arc::new(Setting { algorithm, run: self.world.run.clone(), fingerprint: [self.seed as u8; 32] });
+        let run = &setting.run;
         let mut rng = PublicRng::named(self.seed, "network", 0, 0);
-        let new_server = |id| ServerNode::new(&algorithm, run, self.federation, id);
-        let new_client = |server: &ServerNode<A>, k: usize| {
+        let new_server = |id| ServerNode::new(setting.clone(), self.federation, id, Mode::Strict);
+        let new_client = |server: &ServerNode<A>, k: usize, disk: Option<&Disk>| {
             let member = self.federation.members()[k];
-            let local = algorithm.join(&self.world.data[k], server.server().view(run), &member).unwrap();
-            ClientNode::<A>::new(member, local, run, simulated_secret(run.seed, k as u32))
+            let local =
+                setting.algorithm.join(&self.world.data[k], server.server().view(run), &member).unwrap();
+            let chain = Chain::start("client", &[2; 32]);
+            let chain = chain.verify(disk.iter().flat_map(|disk| &disk.lines)).unwrap();
+            let secret = simulated_secret(run.seed, k as u32);
+            ClientNode::<A>::new(setting.clone(), member, local, secret, [2; 32], chain)
         };
         let mut servers: Vec<ServerNode<A>> = (0..self.federation.servers() as u32).map(new_server).collect();
         let mut clients: Vec<ClientNode<A>> = self
             .federation
             .members()
             .iter()
-            .map(|member| new_client(&servers[member.server as usize], member.id as usize))
+            .map(|member| new_client(&servers[member.server as usize], member.id as usize, None))
             .collect();
-        let mut disk: BTreeMap<Peer, Vec<u8>> = BTreeMap::new();
+        let mut disk: BTreeMap<Peer, Disk> = BTreeMap::new();
         let mut wire: Vec<Envelope> = Vec::new();
-        let mut done = 0;
-        let mut act =
-            |peer: Peer, effects: Vec<Effect>, wire: &mut Vec<Envelope>, disk: &mut BTreeMap<_, _>| {
+        let act =
+            |peer: Peer, effects: Vec<Effect>, wire: &mut Vec<Envelope>, disk: &mut BTreeMap<_, Disk>| {
                 for effect in effects {
                     match effect {
-                        Effect::Commit(record) => {
-                            disk.insert(peer, record);
-                        }
+                        Effect::Commit(record) => disk.entry(peer).or_default().commit(record),
                         Effect::Send(envelope) => wire.push(envelope),
-                        Effect::Done => done += 1,
+                        Effect::Note(_) | Effect::Done => {}
                     }
                 }
-                done
             };
+        let mut scratch = Scratch::default();
         for server in &mut servers {
-            let effects = server.start(&algorithm, run);
+            let effects = server.start();
             act(Peer::Server(server.server().id()), effects, &mut wire, &mut disk);
         }
-        let all = servers.len() + clients.len();
         for tick in 0.. {
             assert!(tick < 10_000_000, "the run does not end");
             if self.crashes && rng.below(200) == 0 {
                 // A node loses its memory and what it had under way, and goes on from its disk.
                 if rng.below(2) == 0 {
-                    let id = rng.below(servers.len() as u32) as usize;
-                    servers[id] = new_server(id as u32);
-                    servers[id].restore(&disk[&Peer::Server(id as u32)]).unwrap();
+                    let id = rng.below(servers.len() as u32);
+                    let (peer, server) = (Peer::Server(id), &mut servers[id as usize]);
+                    *server = new_server(id);
+                    let (full, changes) = disk[&peer].records.split_first().unwrap();
+                    server.restore(full, changes.iter().map(Vec::as_slice)).unwrap();
+                    let effects = server.start();
+                    act(peer, effects, &mut wire, &mut disk);
                 } else {
                     let k = rng.below(clients.len() as u32) as usize;
                     let server = &servers[self.federation.members()[k].server as usize];
-                    clients[k] = new_client(server, k);
-                    if let Some(record) = disk.get(&Peer::Client(k as u32)) {
-                        clients[k].restore(record).unwrap();
+                    let disk = disk.get(&Peer::Client(k as u32));
+                    clients[k] = new_client(server, k, disk);
+                    if let Some(state) = disk.and_then(|disk| disk.records.last()) {
+                        clients[k].restore(state).unwrap();
                     }
                 }
             }
             if wire.is_empty() || rng.below(300) == 0 {
-                for server in &mut servers {
-                    let peer = Peer::Server(server.server().id());
-                    let effects = server.resend(&algorithm, run);
-                    act(peer, effects, &mut wire, &mut disk);
+                for server in &servers {
+                    act(Peer::Server(server.server().id()), server.beat(), &mut wire, &mut disk);
                 }
+                for client in &clients {
+                    act(Peer::Client(client.member().id), client.beat(), &mut wire, &mut disk);
+                }
+            }
+            if wire.is_empty() {
+                break;
             }
             let at = rng.below(wire.len() as u32) as usize;
             let envelope = if rng.below(8) == 0 { wire[at].clone() } else { wire.swap_remove(at) };
@@ -107,11 +140,11 @@ impl Visitor for Messages<'_> {
                 continue; // lost
             }
             let effects = match envelope.to {
-                Peer::Server(id) => servers[id as usize].receive(&algorithm, run, &envelope),
-                Peer::Client(id) => clients[id as usize].receive(&algorithm, run, &envelope),
+                Peer::Server(id) => servers[id as usize].receive(&envelope),
+                Peer::Client(id) => clients[id as usize].receive(&envelope, &mut scratch),
             };
-            let finished = act(envelope.to, effects, &mut wire, &mut disk);
-            if finished >= all && clients.iter().all(|client| client.served().is_some()) {
+            act(envelope.to, effects, &mut wire, &mut disk);
+            if clients.iter().all(ClientNode::is_over) {
                 break;
             }
         }
@@ -119,7 +152,7 @@ impl Visitor for Messages<'_> {
             .iter()
             .map(|client| {
                 let mut own = Vec::new();
-                client.personal(&algorithm, &mut |name, model| {
+                client.personal(&mut |name, model| {
                     if name == A::PERSONAL[0] {
                         own = bits(model);
                     }

@@ -1,28 +1,72 @@
 //! A client behind messages: answers each step once, keeps its answer, and sends the same bytes again.
 
+use super::Setting;
 use super::client::{Ask, Client, Scratch};
-use super::messages::{Effect, Envelope, Message, Peer};
-use crate::algorithm::{Algorithm, DELIVER, Run};
-use crate::codec::{Bytes, Codec, Damaged, Reader};
+use super::hello::Hello;
+use super::messages::{Effect, Envelope, Message, Note, Peer, Record};
+use crate::algorithm::{Algorithm, DELIVER, Label, Personal};
+use crate::codec::{Bytes, Codec, Damaged, Digest, Reader};
 use crate::federation::Member;
+use crate::privacy::Chain;
+use std::sync::Arc;
 
 /// A client as a node of a network.
 pub struct ClientNode<A: Algorithm> {
+    setting: Arc<Setting<A>>,
     member: Member,
     client: Client<A>,
-    scratch: Scratch<A>,
+    /// The client's ledger on its data, all runs together.
+    chain: Chain,
+    hello: Hello,
+    /// The last step that was answered and committed.
     last: u32,
+    /// What that step asked.
     digest: [u8; 32],
-    outbox: Option<Envelope>,
-    served: Option<(A::Common, A::Down)>,
+    /// The answer to it.
+    outbox: Option<Answer>,
+    /// The last step the server has closed, as far as this client knows.
+    seen: u32,
+    served: Option<Served>,
+    over: bool,
 }
 
+/// An answer as it left, upload or refusal, and how many lines the ledger had with it.
+type Answer = (Option<Box<[u8]>>, u64);
+/// What the client was served at the end: broadcast and own part.
+type Served = (Box<[u8]>, Box<[u8]>);
+
 impl<A: Algorithm> ClientNode<A> {
-    /// A client before the first step.
-    pub fn new(member: Member, local: A::Local, run: &Run, secret: [u8; 32]) -> Self {
-        let client = Client::new(local, run, secret);
-        let scratch = Scratch::default();
-        Self { member, client, scratch, last: 0, digest: [0; 32], outbox: None, served: None }
+    /// A client before the first step. `data` is the digest of its records that it shows to its server, `chain`
+    /// what was spent on them so far, in this run and others.
+    pub fn new(
+        setting: Arc<Setting<A>>,
+        member: Member,
+        local: A::Local,
+        secret: [u8; 32],
+        data: [u8; 32],
+        chain: Chain,
+    ) -> Self {
+        let mut client = Client::new(local, &setting.run, secret);
+        client.account = chain.account(setting.run.privacy.budget_units());
+        let hello = Hello { data, ..Hello::of::<A>(setting.fingerprint) };
+        Self {
+            setting,
+            member,
+            client,
+            chain,
+            hello,
+            last: 0,
+            digest: [0; 32],
+            outbox: None,
+            seen: 0,
+            served: None,
+            over: false,
+        }
+    }
+
+    /// Who it is.
+    pub fn member(&self) -> &Member {
+        &self.member
     }
 
     /// The client.
@@ -30,92 +74,186 @@ impl<A: Algorithm> ClientNode<A> {
         &self.client
     }
 
-    /// What the client was served at the end.
-    pub fn served(&self) -> Option<&(A::Common, A::Down)> {
-        self.served.as_ref()
+    /// The client's ledger.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// The last step it has answered.
+    pub fn step(&self) -> u32 {
+        self.last
+    }
+
+    /// Whether it has its served model on disk.
+    pub fn is_served(&self) -> bool {
+        self.served.is_some()
+    }
+
+    /// Whether its server needs nothing more from it.
+    pub fn is_over(&self) -> bool {
+        self.over
     }
 
     /// Calls `out` with the client's models, once it has been served.
-    pub fn personal(&self, algorithm: &A, out: &mut crate::algorithm::Personal<'_>) {
-        if let Some((common, down)) = &self.served {
-            let ask = Ask::new(self.last, DELIVER, common, down);
-            algorithm.personal(&self.client.local, &self.client.memory, ask, out);
+    pub fn personal(&self, out: &mut Personal<'_>) {
+        if let Some((common, down)) = &self.served
+            && let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down))
+        {
+            let ask = Ask::new(self.last, DELIVER, &common, &down);
+            self.setting.algorithm.personal(&self.client.local, &self.client.memory, ask, out);
         }
+    }
+
+    fn send(&self, step: u32, message: Message) -> Effect {
+        let (from, to) = (Peer::Client(self.member.id), Peer::Server(self.member.server));
+        Effect::Send(Envelope { from, to, step, message })
+    }
+
+    /// A sign of life, and everything the server may not have yet.
+    pub fn beat(&self) -> Vec<Effect> {
+        if self.over {
+            return Vec::new();
+        }
+        let (lines, head, spent) = (self.chain.head.seq, self.chain.head.hash, self.chain.spent);
+        let hello = Hello { lines, head, spent, step: self.last, ..self.hello.clone() };
+        let mut effects = vec![self.send(self.last, Message::Hello(hello))];
+        if self.last > self.seen {
+            effects.extend(self.resend());
+        }
+        if self.served.is_some() {
+            effects.push(self.send(self.last, Message::Got));
+        }
+        effects
+    }
+
+    fn resend(&self) -> Option<Effect> {
+        let (up, lines) = self.outbox.as_ref()?;
+        let message = match up {
+            Some(up) => Message::Up(up.to_vec(), *lines),
+            None => Message::Refused(*lines),
+        };
+        Some(self.send(self.last, message))
     }
 
     /// Takes a message. A step newer than the last is answered; the last one is answered with the stored
     /// bytes if it asks the same, and not at all if it asks something else; older ones are ignored.
-    pub fn receive(&mut self, algorithm: &A, run: &Run, envelope: &Envelope) -> Vec<Effect> {
-        if envelope.from != Peer::Server(self.member.server) || envelope.to != Peer::Client(self.member.id) {
+    pub fn receive(&mut self, envelope: &Envelope, scratch: &mut Scratch<A>) -> Vec<Effect> {
+        let server = Peer::Server(self.member.server);
+        if envelope.from != server || envelope.to != Peer::Client(self.member.id) {
             return Vec::new();
         }
         match &envelope.message {
-            Message::Ask(label, common, down) => {
-                let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down))
-                else {
-                    return Vec::new();
-                };
-                let ask = Ask::new(envelope.step, *label, &common, &down);
-                let digest = ask.digest();
-                if envelope.step == self.last && digest == self.digest {
-                    return self.outbox.iter().cloned().map(Effect::Send).collect();
-                }
-                if envelope.step <= self.last {
-                    return Vec::new();
-                }
-                let scratch = &mut self.scratch;
-                let answer = self.client.answer(algorithm, run, ask, scratch);
-                let message = match answer {
-                    Ok(up) => {
-                        let bytes = up.to_bytes();
-                        scratch.up = up;
-                        Message::Up(bytes)
-                    }
-                    Err(_) => Message::Refused,
-                };
-                self.last = envelope.step;
-                self.digest = digest;
-                let reply = Envelope { from: envelope.to, to: envelope.from, step: envelope.step, message };
-                self.outbox = Some(reply.clone());
-                vec![Effect::Commit(self.record()), Effect::Send(reply)]
+            Message::Ask(label, common, down) => self.asked(envelope.step, *label, common, down, scratch),
+            Message::Served(common, down) => self.serve(envelope.step, common, down),
+            Message::Welcome(seen) => {
+                self.seen = self.seen.max(*seen);
+                Vec::new()
             }
-            Message::Served(common, down) => {
-                let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down))
-                else {
-                    return Vec::new();
-                };
-                let first = self.served.is_none();
-                self.served = Some((common, down));
-                if first { vec![Effect::Commit(self.record()), Effect::Done] } else { Vec::new() }
+            // Said of an older hello that was late, it means nothing.
+            Message::Turned(why, lines) if *lines == self.chain.head.seq => {
+                let why = String::from_utf8_lossy(why).into_owned();
+                vec![Effect::Note(Note::Turned(server, why))]
             }
-            Message::Up(_) | Message::Refused | Message::Share(_) => Vec::new(),
+            Message::Bye if self.served.is_some() && !self.over => {
+                self.over = true;
+                vec![Effect::Done]
+            }
+            _ => Vec::new(),
         }
     }
 
-    /// One record: state, account and outbox together, so that none of them can be lost alone.
-    fn record(&self) -> Vec<u8> {
+    fn asked(
+        &mut self,
+        step: u32,
+        label: Label,
+        common: &[u8],
+        down: &[u8],
+        scratch: &mut Scratch<A>,
+    ) -> Vec<Effect> {
+        let server = Peer::Server(self.member.server);
+        let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down)) else {
+            return vec![Effect::Note(Note::Unreadable(server, step))];
+        };
+        let ask = Ask::new(step, label, &common, &down);
+        let digest = ask.digest();
+        if step == self.last {
+            if digest == self.digest {
+                return self.resend().into_iter().collect();
+            }
+            return vec![Effect::Note(Note::Equivocation(server, step))];
+        }
+        if step < self.last || self.served.is_some() {
+            return Vec::new();
+        }
+        let answer = self.client.answer(&self.setting.algorithm, &self.setting.run, ask, scratch);
+        let mut effects = Vec::with_capacity(3);
+        let fingerprint = &self.setting.fingerprint;
+        let (up, lines) = match answer {
+            Ok(up) => {
+                let bytes = up.to_bytes().into_boxed_slice();
+                scratch.up = up;
+                let sent = sent_digest(&self.member, step, Some(&bytes));
+                (Some(bytes), self.chain.extend(&scratch.pending, fingerprint, step, &sent))
+            }
+            Err(refusal) => {
+                effects.push(Effect::Note(Note::Withheld(step, refusal)));
+                let sent = sent_digest(&self.member, step, None);
+                (None, self.chain.refuse(refusal, fingerprint, step, &sent))
+            }
+        };
+        self.last = step;
+        self.digest = digest;
+        self.outbox = Some((up, self.chain.head.seq));
+        effects.push(Effect::Commit(Record::Client { state: self.state(), lines }));
+        effects.extend(self.resend());
+        effects
+    }
+
+    fn serve(&mut self, step: u32, common: &[u8], down: &[u8]) -> Vec<Effect> {
+        let server = Peer::Server(self.member.server);
+        if A::Common::from_bytes(common).is_err() || A::Down::from_bytes(down).is_err() {
+            return vec![Effect::Note(Note::Unreadable(server, step))];
+        }
+        let got = self.send(self.last, Message::Got);
+        match &self.served {
+            Some((known, own)) if **known == *common && **own == *down => vec![got],
+            Some(_) => vec![Effect::Note(Note::Equivocation(server, step))],
+            None => {
+                self.served = Some((common.into(), down.into()));
+                vec![Effect::Commit(Record::Client { state: self.state(), lines: Vec::new() }), got]
+            }
+        }
+    }
+
+    /// Memory and outbox together; the ledger lines join them in the record, so that none can be lost alone.
+    fn state(&self) -> Vec<u8> {
         let mut bytes = Bytes::default();
         self.last.put(&mut bytes);
-        bytes.0.extend_from_slice(&self.digest);
-        self.client.save(&mut bytes);
+        self.digest.put(&mut bytes);
+        self.client.memory.put(&mut bytes);
         self.outbox.put(&mut bytes);
         self.served.put(&mut bytes);
         bytes.0
     }
 
-    /// Goes on from the last committed record.
-    pub fn restore(&mut self, record: &[u8]) -> Result<(), Damaged> {
-        let mut reader = Reader::new(record);
+    /// Goes on from the last committed state. What was spent is known from the ledger given to `new`.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), Damaged> {
+        let mut reader = Reader::new(state);
         self.last = u32::get(&mut reader)?;
-        self.digest.copy_from_slice(reader.take(32)?);
-        self.client.restore(&mut reader)?;
+        self.digest = <[u8; 32]>::get(&mut reader)?;
+        self.client.memory = A::Memory::get(&mut reader)?;
         self.outbox = Option::get(&mut reader)?;
         self.served = Option::get(&mut reader)?;
-        Ok(())
+        if reader.left() == 0 { Ok(()) } else { Err(Damaged) }
     }
+}
 
-    /// What is to be sent again after a restart.
-    pub fn resend(&self) -> Vec<Effect> {
-        self.outbox.iter().cloned().map(Effect::Send).collect()
-    }
+/// The digest of what leaves a client in a step, as its ledger names it: of the upload, or of nothing.
+pub fn sent_digest(member: &Member, step: u32, up: Option<&[u8]>) -> [u8; 32] {
+    let mut digest = Digest::default();
+    member.id.put(&mut digest);
+    member.server.put(&mut digest);
+    step.put(&mut digest);
+    up.map(Box::<[u8]>::from).put(&mut digest);
+    digest.finish()
 }

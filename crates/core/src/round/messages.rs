@@ -1,7 +1,10 @@
 //! What crosses between nodes, and what a node wants done.
 
+use super::hello::Hello;
 use crate::algorithm::Label;
 use crate::codec::{Codec, Damaged, Reader, Sink};
+use crate::privacy::ChainLine;
+use std::sync::Arc;
 
 /// A node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,23 +15,33 @@ pub enum Peer {
     Client(u32),
 }
 
-/// The contents of an envelope: encoded values of the method.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The contents of an envelope: encoded values of the method, and what nodes say about themselves.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Message {
+    /// Who a node is and how far it has come; also its sign of life.
+    Hello(Hello),
+    /// A server's answer to a client's hello: the last step it has closed.
+    Welcome(u32),
+    /// A hello was turned away, for this reason; and how many ledger lines that hello had named.
+    Turned(Box<[u8]>, u64),
     /// Server to client: label, then the encoded broadcast and the client's own part.
-    Ask(Label, Vec<u8>, Vec<u8>),
-    /// Client to server: the encoded upload.
-    Up(Vec<u8>),
-    /// Client to server: nothing leaves in this step.
-    Refused,
+    Ask(Label, Arc<[u8]>, Vec<u8>),
+    /// Client to server: the encoded upload, and how many lines the client's ledger has with it.
+    Up(Vec<u8>, u64),
+    /// Client to server: nothing leaves in this step; and how many lines its ledger has.
+    Refused(u64),
     /// Server to server: the encoded share.
     Share(Vec<u8>),
-    /// Server to client, the last message: the encoded broadcast and the client's own part.
-    Served(Vec<u8>, Vec<u8>),
+    /// Server to client: the encoded broadcast and the client's own part of what it is served.
+    Served(Arc<[u8]>, Vec<u8>),
+    /// Client to server: what it was served is on its disk.
+    Got,
+    /// Server to client: the client's part of the run is over.
+    Bye,
 }
 
 /// A message with its way and its step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Envelope {
     /// Who sent it.
     pub from: Peer,
@@ -40,13 +53,73 @@ pub struct Envelope {
     pub message: Message,
 }
 
-/// What a node wants done, in this order: a commit is on disk before anything after it is sent.
+/// What must be on disk before anything after it is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// A client's whole state together with the ledger lines that pay for the bytes in it.
+    Client {
+        /// The new state, outbox included; it replaces the earlier one.
+        state: Vec<u8>,
+        /// The lines that join the client's ledger.
+        lines: Vec<ChainLine>,
+    },
+    /// A server's whole state; it replaces all earlier records.
+    Full(Vec<u8>),
+    /// What changed at a server since the record before.
+    Delta(Vec<u8>),
+}
+
+/// What happened that a person or a counter wants to know. Nothing here depends on a client's data
+/// beyond what it released.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// A node has introduced itself and fits.
+    Joined(Peer),
+    /// A node does not fit and was turned away; or this node was.
+    Turned(Peer, String),
+    /// A node fits but its numbers may differ in the last bits.
+    OtherNumerics(Peer, String),
+    /// A hello named fewer ledger lines (first number) than were seen: it is late, or an old disk was restored.
+    Behind(Peer, u64, u64),
+    /// An upload was turned away at the door.
+    Rejected {
+        /// Whose.
+        client: u32,
+        /// In which step.
+        step: u32,
+        /// Why.
+        reason: String,
+    },
+    /// A node said two different things about one step.
+    Equivocation(Peer, u32),
+    /// An answer came after its step was closed.
+    Late(u32, u32),
+    /// A message could not be read.
+    Unreadable(Peer, u32),
+    /// A client would not answer in this step.
+    Withheld(u32, crate::privacy::Refusal),
+    /// A server has closed a step.
+    Closed {
+        /// Which.
+        step: u32,
+        /// How the answers were judged.
+        counts: super::Counts,
+        /// Who was asked and did not answer in time, by client id.
+        missing: Vec<u32>,
+    },
+    /// A server has mixed without these neighbours.
+    Without(u32, Vec<u32>),
+}
+
+/// What a node wants done, in this order: a commit is on disk before anything after it is sent.
+#[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Keep this record; it replaces the node's earlier one.
-    Commit(Vec<u8>),
-    /// Send this; again and again until it is answered.
+    /// Keep this record.
+    Commit(Record),
+    /// Send this.
     Send(Envelope),
+    /// Tell people.
+    Note(Note),
     /// The node's part of the run is over.
     Done,
 }
@@ -74,6 +147,15 @@ impl Codec for Peer {
     }
 }
 
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Peer::Server(id) => write!(f, "server {id}"),
+            Peer::Client(id) => write!(f, "client {id}"),
+        }
+    }
+}
+
 impl Codec for Label {
     fn schema() -> String {
         "label".into()
@@ -87,42 +169,116 @@ impl Codec for Label {
     }
 }
 
-impl Codec for Message {
-    fn schema() -> String {
-        "message".into()
-    }
-    fn put<S: Sink>(&self, sink: &mut S) {
-        let mut part = |kind: u8, parts: &[&[u8]]| {
-            kind.put(sink);
-            for bytes in parts {
-                (bytes.len() as u64).put(sink);
-                sink.bytes(bytes);
+fn blob<S: Sink>(bytes: &[u8], sink: &mut S) {
+    (bytes.len() as u64).put(sink);
+    sink.bytes(bytes);
+}
+
+fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Damaged> {
+    let length = reader.length(1)?;
+    reader.take(length)
+}
+
+impl Message {
+    /// Writes the message. A broadcast that equals `last` is written as one byte: envelopes for the clients of one
+    /// process travel together and share it.
+    fn put<'a, S: Sink>(&'a self, last: &mut Option<&'a Arc<[u8]>>, sink: &mut S) {
+        let mut broadcast = |common: &'a Arc<[u8]>, sink: &mut S| {
+            let same = last.is_some_and(|last| last == common);
+            same.put(sink);
+            if !same {
+                blob(common, sink);
+                *last = Some(common);
             }
         };
         match self {
-            Message::Ask(label, common, down) => part(0, &[&label.to_bytes(), common, down]),
-            Message::Up(up) => part(1, &[up]),
-            Message::Refused => part(2, &[]),
-            Message::Share(share) => part(3, &[share]),
-            Message::Served(common, down) => part(4, &[common, down]),
+            Message::Hello(hello) => {
+                0u8.put(sink);
+                hello.put(sink);
+            }
+            Message::Welcome(step) => {
+                1u8.put(sink);
+                step.put(sink);
+            }
+            Message::Turned(why, lines) => {
+                2u8.put(sink);
+                blob(why, sink);
+                lines.put(sink);
+            }
+            Message::Ask(label, common, down) => {
+                3u8.put(sink);
+                label.put(sink);
+                broadcast(common, sink);
+                blob(down, sink);
+            }
+            Message::Up(up, lines) => {
+                4u8.put(sink);
+                blob(up, sink);
+                lines.put(sink);
+            }
+            Message::Refused(lines) => {
+                5u8.put(sink);
+                lines.put(sink);
+            }
+            Message::Share(share) => {
+                6u8.put(sink);
+                blob(share, sink);
+            }
+            Message::Served(common, down) => {
+                7u8.put(sink);
+                broadcast(common, sink);
+                blob(down, sink);
+            }
+            Message::Got => 8u8.put(sink),
+            Message::Bye => 9u8.put(sink),
         }
     }
-    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
-        fn part(reader: &mut Reader<'_>) -> Result<Vec<u8>, Damaged> {
-            let length = reader.length(1)?;
-            Ok(reader.take(length)?.to_vec())
-        }
-        match u8::get(reader)? {
-            0 => {
-                let label = Label::from_bytes(&part(reader)?)?;
-                Ok(Message::Ask(label, part(reader)?, part(reader)?))
+
+    fn get(last: &mut Option<Arc<[u8]>>, reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        let mut broadcast = |reader: &mut Reader<'_>| -> Result<Arc<[u8]>, Damaged> {
+            if !bool::get(reader)? {
+                *last = Some(take(reader)?.into());
             }
-            1 => Ok(Message::Up(part(reader)?)),
-            2 => Ok(Message::Refused),
-            3 => Ok(Message::Share(part(reader)?)),
-            4 => Ok(Message::Served(part(reader)?, part(reader)?)),
-            _ => Err(Damaged),
-        }
+            last.clone().ok_or(Damaged)
+        };
+        Ok(match u8::get(reader)? {
+            0 => Message::Hello(Hello::get(reader)?),
+            1 => Message::Welcome(u32::get(reader)?),
+            2 => Message::Turned(take(reader)?.into(), u64::get(reader)?),
+            3 => Message::Ask(Label::get(reader)?, broadcast(reader)?, take(reader)?.to_vec()),
+            4 => Message::Up(take(reader)?.to_vec(), u64::get(reader)?),
+            5 => Message::Refused(u64::get(reader)?),
+            6 => Message::Share(take(reader)?.to_vec()),
+            7 => Message::Served(broadcast(reader)?, take(reader)?.to_vec()),
+            8 => Message::Got,
+            9 => Message::Bye,
+            _ => return Err(Damaged),
+        })
+    }
+}
+
+impl Envelope {
+    fn put<'a, S: Sink>(&'a self, last: &mut Option<&'a Arc<[u8]>>, sink: &mut S) {
+        self.from.put(sink);
+        self.to.put(sink);
+        self.step.put(sink);
+        self.message.put(last, sink);
+    }
+
+    fn get(last: &mut Option<Arc<[u8]>>, reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Ok(Self {
+            from: Peer::get(reader)?,
+            to: Peer::get(reader)?,
+            step: u32::get(reader)?,
+            message: Message::get(last, reader)?,
+        })
+    }
+
+    /// What a server compares when the same client answers the same step twice.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut digest = crate::codec::Digest::default();
+        self.put(&mut None, &mut digest);
+        digest.finish()
     }
 }
 
@@ -131,18 +287,77 @@ impl Codec for Envelope {
         "envelope".into()
     }
     fn put<S: Sink>(&self, sink: &mut S) {
-        self.from.put(sink);
-        self.to.put(sink);
-        self.step.put(sink);
-        self.message.put(sink);
+        Envelope::put(self, &mut None, sink);
     }
     fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
-        Ok(Self {
-            from: Peer::get(reader)?,
-            to: Peer::get(reader)?,
-            step: u32::get(reader)?,
-            message: Message::get(reader)?,
-        })
+        Envelope::get(&mut None, reader)
+    }
+}
+
+/// The version of everything in this file.
+pub const PROTOCOL: u16 = 1;
+
+/// Why a batch was not opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unopened {
+    /// Not a batch at all, or cut short.
+    #[error("damaged or truncated")]
+    Damaged,
+    /// Another version of the protocol.
+    #[error("protocol {theirs}, this node speaks {PROTOCOL}")]
+    Protocol {
+        /// The version of the sender.
+        theirs: u16,
+    },
+    /// A message of another run.
+    #[error("run {theirs}, this node is in run {ours}")]
+    OtherRun {
+        /// The run of the sender.
+        theirs: String,
+        /// The run of this node.
+        ours: String,
+    },
+}
+
+/// Envelopes that travel together from one process to another: protocol, run, then the envelopes.
+pub fn seal(run: &[u8; 32], envelopes: &[Envelope]) -> Vec<u8> {
+    let mut bytes = crate::codec::Bytes::default();
+    PROTOCOL.put(&mut bytes);
+    run.put(&mut bytes);
+    (envelopes.len() as u32).put(&mut bytes);
+    let mut last = None;
+    for envelope in envelopes {
+        Envelope::put(envelope, &mut last, &mut bytes);
+    }
+    bytes.0
+}
+
+/// Opens what [`seal`] closed; refuses another protocol or run by name.
+pub fn open(run: &[u8; 32], bytes: &[u8]) -> Result<Vec<Envelope>, Unopened> {
+    let mut reader = Reader::new(bytes);
+    let theirs = u16::get(&mut reader).map_err(|_| Unopened::Damaged)?;
+    if theirs != PROTOCOL {
+        return Err(Unopened::Protocol { theirs });
+    }
+    let read = |reader: &mut Reader<'_>| -> Result<([u8; 32], Vec<Envelope>), Damaged> {
+        let theirs = <[u8; 32]>::get(reader)?;
+        if theirs != *run {
+            return Ok((theirs, Vec::new()));
+        }
+        let count = u32::get(reader)? as usize;
+        let mut envelopes = Vec::with_capacity(count.min(reader.left()));
+        let mut last = None;
+        for _ in 0..count {
+            envelopes.push(Envelope::get(&mut last, reader)?);
+        }
+        if reader.left() == 0 { Ok((theirs, envelopes)) } else { Err(Damaged) }
+    };
+    match read(&mut reader) {
+        Err(Damaged) => Err(Unopened::Damaged),
+        Ok((theirs, _)) if theirs != *run => {
+            Err(Unopened::OtherRun { theirs: super::hello::short(&theirs), ours: super::hello::short(run) })
+        }
+        Ok((_, envelopes)) => Ok(envelopes),
     }
 }
 
@@ -150,22 +365,58 @@ impl Codec for Envelope {
 mod tests {
     use super::*;
 
-    #[test]
-    fn envelopes_survive_the_wire_and_damage_is_noticed() {
+    fn envelopes() -> Vec<Envelope> {
+        let common: Arc<[u8]> = Arc::from([1u8, 2, 3]);
         let messages = [
-            Message::Ask(Label::new(3).part(7), vec![1, 2], vec![]),
-            Message::Up(vec![9; 40]),
-            Message::Refused,
+            Message::Hello(Hello::default()),
+            Message::Ask(Label::new(3).part(7), common.clone(), vec![]),
+            Message::Ask(Label::new(3), common.clone(), vec![5]),
+            Message::Up(vec![9; 40], 3),
+            Message::Refused(2),
             Message::Share(vec![]),
-            Message::Served(vec![], vec![7]),
+            Message::Served(common, vec![7]),
+            Message::Welcome(4),
+            Message::Turned(Box::from(*b"no"), 1),
+            Message::Got,
+            Message::Bye,
         ];
-        for message in messages {
-            let envelope = Envelope { from: Peer::Server(1), to: Peer::Client(7), step: 4, message };
-            let bytes = envelope.to_bytes();
-            assert_eq!(Envelope::from_bytes(&bytes), Ok(envelope));
-            for cut in 0..bytes.len() {
-                assert_eq!(Envelope::from_bytes(&bytes[..cut]), Err(Damaged));
-            }
+        let wrap = |message| Envelope { from: Peer::Server(1), to: Peer::Client(7), step: 4, message };
+        messages.into_iter().map(wrap).collect()
+    }
+
+    #[test]
+    fn batches_survive_the_wire_and_damage_is_noticed() {
+        let run = [7; 32];
+        let bytes = seal(&run, &envelopes());
+        assert_eq!(open(&run, &bytes), Ok(envelopes()));
+        for cut in 0..bytes.len() {
+            assert_eq!(open(&run, &bytes[..cut]), Err(Unopened::Damaged), "cut at {cut}");
         }
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert_eq!(open(&run, &longer), Err(Unopened::Damaged));
+    }
+
+    #[test]
+    fn another_protocol_or_run_is_refused_by_name() {
+        let mut bytes = seal(&[7; 32], &envelopes());
+        assert!(matches!(open(&[8; 32], &bytes), Err(Unopened::OtherRun { .. })));
+        bytes[0] = 9;
+        assert_eq!(open(&[7; 32], &bytes), Err(Unopened::Protocol { theirs: 9 }));
+    }
+
+    #[test]
+    fn a_shared_broadcast_is_written_once() {
+        let common: Arc<[u8]> = vec![1u8; 1000].into();
+        let ask = |k| Envelope {
+            from: Peer::Server(0),
+            to: Peer::Client(k),
+            step: 1,
+            message: Message::Ask(Label::new(0), common.clone(), vec![k as u8]),
+        };
+        let all: Vec<Envelope> = (0..10).map(ask).collect();
+        let bytes = seal(&[0; 32], &all);
+        assert!(bytes.len() < 1500, "{}", bytes.len());
+        assert_eq!(open(&[0; 32], &bytes), Ok(all));
     }
 }

@@ -7,18 +7,34 @@
 mod cells;
 mod client;
 mod client_node;
+mod hello;
 mod messages;
 mod seats;
 mod server;
 mod server_node;
+mod server_record;
 
 pub use cells::Cells;
 pub use client::{Ask, Client, Scratch};
-pub use client_node::ClientNode;
-pub use messages::{Effect, Envelope, Message, Peer};
+pub use client_node::{ClientNode, sent_digest};
+pub use hello::{Hello, Misfit, short};
+pub use messages::{Effect, Envelope, Message, Note, PROTOCOL, Peer, Record, Unopened, open, seal};
 pub use seats::Seats;
 pub use server::{CHUNK, Chunk, Closed, Counts, Server, Verdict};
-pub use server_node::ServerNode;
+pub use server_node::{Known, Mode, ServerNode};
+pub use server_record::Lost;
+
+use crate::algorithm::{Algorithm, Run};
+
+/// What all nodes of a run share: the method, what the run fixes, and the digest of both with the roster.
+pub struct Setting<A: Algorithm> {
+    /// The method.
+    pub algorithm: A,
+    /// What the run fixes.
+    pub run: Run,
+    /// The digest that all nodes must agree on.
+    pub fingerprint: [u8; 32],
+}
 
 /// Opens gates. Only this module makes one.
 pub struct Key(());

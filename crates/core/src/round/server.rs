@@ -26,6 +26,8 @@ pub enum Verdict {
     Refused(Refusal),
     /// Its upload was turned away at the door.
     Rejected(&'static str),
+    /// It was asked and the step was closed without it.
+    Missing,
 }
 
 /// How many of each verdict a step had.
@@ -37,6 +39,8 @@ pub struct Counts {
     pub refused: u32,
     /// Rejected uploads.
     pub rejected: u32,
+    /// Clients that did not answer in time.
+    pub missing: u32,
 }
 
 /// The closed set of a step: who was folded.
@@ -264,21 +268,6 @@ impl<A: Algorithm> Server<A> {
         }
         Ok(())
     }
-
-    /// Takes up a step that was begun before a restart.
-    pub(in crate::round) fn resume(&mut self, step: u32, label: Label, common: A::Common, verdicts: &[u8]) {
-        self.step = step;
-        self.label = label;
-        self.common = common;
-        for (verdict, code) in self.verdicts.iter_mut().zip(verdicts) {
-            *verdict = match code {
-                1 => Verdict::Asked,
-                2 => Verdict::Value,
-                3 => Verdict::Rejected("before the restart"),
-                _ => Verdict::NotAsked,
-            };
-        }
-    }
 }
 
 impl Counts {
@@ -287,6 +276,7 @@ impl Counts {
         self.values += other.values;
         self.refused += other.refused;
         self.rejected += other.rejected;
+        self.missing += other.missing;
     }
 }
 
@@ -318,6 +308,12 @@ impl<A: Algorithm> Chunk<'_, A> {
     pub fn reject(&mut self, i: usize, reason: &'static str) {
         self.fold.counts.rejected += 1;
         self.verdicts[i] = Verdict::Rejected(reason);
+    }
+
+    /// Goes on without a client that has not answered.
+    pub(in crate::round) fn miss(&mut self, i: usize) {
+        self.fold.counts.missing += 1;
+        self.verdicts[i] = Verdict::Missing;
     }
 
     /// Empties the fold; before the first answer of a step.
@@ -380,5 +376,82 @@ impl<A: Algorithm> Chunk<'_, A> {
                 self.algorithm.settle(self.state, &mut self.seats[i], self.now, member);
             }
         }
+    }
+}
+
+/// What a server behind messages needs beside the steps: one chunk at a time, and parts of its state.
+impl<A: Algorithm> Server<A> {
+    /// One chunk of the step's work.
+    pub(in crate::round) fn chunk<'a>(
+        &'a mut self,
+        algorithm: &'a A,
+        run: &'a Run,
+        number: usize,
+    ) -> Chunk<'a, A> {
+        let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
+        let range = number * CHUNK..((number + 1) * CHUNK).min(self.members.len());
+        Chunk {
+            algorithm,
+            state: &self.state,
+            common: &self.common,
+            now: Now { step: self.step, label: self.label, at },
+            members: &self.members[range.clone()],
+            seats: &mut self.seats[range.clone()],
+            verdicts: &mut self.verdicts[range],
+            fold: &mut self.folds[number],
+        }
+    }
+
+    /// How many clients were asked in the current step.
+    pub fn asked(&self) -> usize {
+        self.verdicts.iter().filter(|verdict| **verdict != Verdict::NotAsked).count()
+    }
+
+    /// The seats that `plan` and `close` have changed in the current step.
+    pub(in crate::round) fn touched(&self) -> &[u32] {
+        &self.touched
+    }
+
+    pub(in crate::round) fn save_state<S: Sink>(&self, sink: &mut S) {
+        self.state.put(sink);
+    }
+
+    pub(in crate::round) fn load_state(&mut self, reader: &mut Reader<'_>) -> Result<(), Damaged> {
+        self.state = A::Server::get(reader)?;
+        Ok(())
+    }
+
+    pub(in crate::round) fn save_seat<S: Sink>(&self, position: usize, sink: &mut S) {
+        self.seats[position].put(sink);
+    }
+
+    pub(in crate::round) fn load_seat(
+        &mut self,
+        position: usize,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), Damaged> {
+        *self.seats.get_mut(position).ok_or(Damaged)? = A::Seat::get(reader)?;
+        Ok(())
+    }
+
+    pub(in crate::round) fn set_verdicts(&mut self, verdicts: &[Verdict]) -> Result<(), Damaged> {
+        if verdicts.len() != self.verdicts.len() {
+            return Err(Damaged);
+        }
+        self.verdicts.copy_from_slice(verdicts);
+        Ok(())
+    }
+
+    /// Takes up a step that was begun before a restart.
+    pub(in crate::round) fn resume(&mut self, step: u32, label: Label) {
+        self.step = step;
+        self.label = label;
+        self.touched.clear();
+    }
+
+    /// Makes the broadcast of the current step again.
+    pub(in crate::round) fn broadcast(&mut self, algorithm: &A, run: &Run) {
+        let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
+        self.common = algorithm.common(&self.state, Now { step: self.step, label: self.label, at });
     }
 }
