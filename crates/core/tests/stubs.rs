@@ -723,7 +723,9 @@ fn by_messages<A: Algorithm + Clone>(algorithm: &A, world: &World) -> Named {
         }));
     };
     push(server.start(), &mut wire);
-    clients.iter().for_each(|client| push(client.beat(), &mut wire));
+    for client in &clients {
+        push(client.beat(), &mut wire);
+    }
     let mut scratch = Scratch::default();
     while !wire.is_empty() {
         let envelope = wire.swap_remove(rng.below(wire.len() as u32) as usize);
