@@ -56,6 +56,14 @@ pub(crate) enum Command {
     Report(Report),
     /// Predict with the personal model of one client of a run
     Predict(Predict),
+    /// Write certificates, configs and permissions for a run on many machines
+    Provision(Provision),
+    /// Run the servers of a config that `fedkin provision` wrote
+    Server(Node),
+    /// Run the clients of a config that `fedkin provision` wrote
+    Client(Node),
+    /// Show who is alive, how far the run is and what was spent
+    Status(Status),
     /// List the methods, or the parameters of one
     Algorithms(Algorithms),
     /// Look at data before they are used
@@ -130,6 +138,46 @@ pub(crate) struct Run {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) training: Training,
+    /// Where the servers and clients live: in this process, or in processes of their own on a NATS broker
+    #[arg(long, value_enum, default_value_t = Runtime::Local)]
+    pub(crate) runtime: Runtime,
+    /// The broker, such as nats://127.0.0.1:4222 [default: one is started for this run]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Number of processes, servers and clients together [default: one per server and one for all clients]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    pub(crate) processes: Option<u32>,
+    /// Talk to a broker on another machine without encryption
+    #[arg(long)]
+    pub(crate) allow_plain: bool,
+}
+
+/// Where servers and clients live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Runtime {
+    /// All in this process
+    Local,
+    /// In processes of their own, which talk through a NATS broker
+    Nats,
+}
+
+/// `fedkin server` and `fedkin client`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Node {
+    /// The node's config, as `fedkin provision` writes it; may be repeated
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) config: Vec<PathBuf>,
+}
+
+/// `fedkin status`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// The config of a node that may see the others
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `fedkin reproduce`
@@ -176,6 +224,38 @@ pub(crate) struct Predict {
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `fedkin provision`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Provision {
+    /// The config
+    pub(crate) file: PathBuf,
+    /// Directory to write; what is there is completed, and keys are never written over
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Who takes part, where the data are not at hand: a CSV file with the columns client, samples
+    /// (training records) and, where there are several, server, cluster and host
+    #[arg(long, value_name = "FILE")]
+    pub(crate) roster: Option<PathBuf>,
+    /// Where nodes find the broker
+    #[arg(long, value_name = "HOST[:PORT]", default_value = "localhost")]
+    pub(crate) broker: String,
+    /// Split the clients over N hosts, where the roster names none [default: one host per client]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) hosts: Option<u32>,
+    /// Further names of the broker for its certificate, with an address where nodes cannot resolve them
+    #[arg(long, value_name = "NAME[=ADDRESS]", value_delimiter = ',')]
+    pub(crate) names: Vec<String>,
+    /// How long certificates are valid
+    #[arg(long, value_name = "N", default_value = "365", value_parser = clap::value_parser!(u32).range(1..=36500))]
+    pub(crate) days: u32,
+    /// Sign all certificates again and write every node.toml again; keys stay
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Set a key of the config, such as algorithm.penalty=5; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
 }
 
 /// `fedkin algorithms`

@@ -9,10 +9,12 @@ mod args;
 mod comparison;
 mod failure;
 mod input;
+mod network;
 mod new;
 mod number;
 mod output;
 mod progress;
+mod provision;
 mod results;
 mod run;
 
@@ -56,6 +58,10 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         Command::Reproduce(args) => comparison::reproduce(&args),
         Command::Report(args) => results::report(&args),
         Command::Predict(args) => results::predict(&args),
+        Command::Provision(args) => provision::provision(&args),
+        Command::Server(args) => network::server(&args),
+        Command::Client(args) => network::client(&args),
+        Command::Status(args) => network::status(&args),
         Command::Algorithms(args) => about::algorithms(&args),
         Command::Data(DataCommand::Inspect(args)) => about::inspect(&args),
         Command::Config(ConfigCommand::Check(args)) => about::check(&args),

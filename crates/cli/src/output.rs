@@ -49,6 +49,11 @@ pub(crate) fn warn_aside(warnings: &[String]) {
     }
 }
 
+/// Says on the side what happened; a bar may be on the screen.
+pub(crate) fn note_aside(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
 /// Says why the command ended early.
 pub(crate) fn complain(failure: &Failure) {
     let mut err = anstream::stderr().lock();

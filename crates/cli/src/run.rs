@@ -1,8 +1,9 @@
 //! `fedkin run`: one method as a config says.
 
-use crate::args;
+use crate::args::{self, Runtime};
 use crate::failure::Failure;
 use crate::input::{self, Start, shell_word};
+use crate::network;
 use crate::number;
 use crate::output::{self, DOUBT, Facts, count};
 use crate::progress;
@@ -33,17 +34,29 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let start = Start::of(&out);
     // The run remembers where its data are, whatever folder a later command starts from.
     let anchor = std::env::current_dir().map_or(base.clone(), |here| here.join(&base));
-    let rounds = u64::from(plan.rounds()) * u64::from(plan.repeats());
-    let mut finished = progress::watched(plan.name(), rounds, |control| {
-        fedkin_experiment::run(&plan, &out, &anchor, control)
-    })?
-    .map_err(|error| input::interrupted(error, checkpoints(&plan.config)))?;
+    let about = plan.row.summary;
+    let mut finished = match args.runtime {
+        Runtime::Nats => network::launch(args, plan, &out, &anchor)?,
+        Runtime::Local => {
+            if let Some(flag) = [("--url", args.url.is_some()), ("--processes", args.processes.is_some())]
+                .iter()
+                .find(|(_, given)| *given)
+            {
+                return Err(Failure::Usage(format!("{} is for --runtime nats", flag.0)));
+            }
+            let rounds = u64::from(plan.rounds()) * u64::from(plan.repeats());
+            progress::watched(plan.name(), rounds, |control| {
+                fedkin_experiment::run(&plan, &out, &anchor, control)
+            })?
+            .map_err(|error| input::interrupted(error, checkpoints(&plan.config)))?
+        }
+    };
     warn(&mut finished);
     if training.json {
         output::warn_aside(&finished.warnings);
         return output::json(&Told { finished: &finished, start: start.word() });
     }
-    output::say(&summary(&finished, start, plan.row.summary, &out, &also(&whole, &args.file, &out)))
+    output::say(&summary(&finished, start, about, &out, &also(&whole, &args.file, &out)))
 }
 
 /// Whether a run with this config can be resumed.

@@ -18,6 +18,7 @@ mod members;
 pub mod npz;
 mod options;
 pub mod parquet;
+mod part;
 mod records;
 mod roster;
 mod schema;
@@ -30,9 +31,10 @@ mod world;
 
 pub use error::{At, Conflict, DataError, Place};
 pub use inspect::{ColumnSummary, Counts, Format, Inspection, Options, inspect};
+pub use part::{Constant, Part, PartClient, constants, declared, load_part};
 pub use records::{Records, read_records};
 pub use schema::{Feature, Schema};
-pub use topology::{GRAPH_PARAMS, GraphKind, TopologySpec, topology_spec};
+pub use topology::{GRAPH_PARAMS, GraphKind, TopologySpec, build as build_topology, topology_spec};
 pub use world::{Truth, World};
 
 use fedkin_core::params::{Param, Values, suggest};

@@ -129,6 +129,9 @@ impl Split {
     }
 
     /// The training and the test rows of a client.
+    ///
+    /// `id` is the client's number in the whole federation: a machine that has only this client's records
+    /// draws the same ones for testing.
     pub(crate) fn split(
         &self,
         table: &Table,

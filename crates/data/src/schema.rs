@@ -2,6 +2,7 @@
 
 use crate::error::DataError;
 use crate::world::Digest;
+use fedkin_core::params::suggest;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -74,6 +75,34 @@ pub(crate) struct Declared {
     pub(crate) target: Option<String>,
     /// The features in order.
     pub(crate) features: Vec<Feature>,
+}
+
+impl Declared {
+    /// The features that a config names, in its order; all of them where it names none.
+    pub(crate) fn select(self, target: String, named: &[&str]) -> Result<Schema, DataError> {
+        if let Some(other) = self.target.filter(|other| *other != target) {
+            let message = format!(
+                "the schema declares the target {other:?} but `target` names {target:?}: make them agree"
+            );
+            return Err(DataError::config("target", message));
+        }
+        let mut features = self.features;
+        if !named.is_empty() {
+            let position = |feature: &Feature| named.iter().position(|name| *name == feature.name);
+            if let Some(name) =
+                named.iter().find(|name| features.iter().all(|feature| feature.name != **name))
+            {
+                let hint = suggest(name, features.iter().map(|feature| feature.name.as_str()));
+                return Err(DataError::config(
+                    "features",
+                    format!("{name:?} is not declared in the schema{hint}"),
+                ));
+            }
+            features.retain(|feature| position(feature).is_some());
+            features.sort_by_key(|feature| position(feature));
+        }
+        Ok(Schema { features, target })
+    }
 }
 
 /// Reads and checks a schema file.

@@ -6,7 +6,7 @@ use crate::members::{Member, Members, Split};
 use crate::options::resolve;
 use crate::roster::Roster;
 use crate::schema::{self, Declared, Feature, Schema};
-use crate::standardise::Standardise;
+use crate::standardise::{Scaling, Standardise};
 use crate::table::{Cells, Column, Table};
 use crate::topology;
 use crate::world::{Client, World, assemble};
@@ -93,7 +93,7 @@ pub(crate) struct Roles<'a> {
 }
 
 impl<'a> Roles<'a> {
-    fn read(values: &'a Values) -> Result<Self, DataError> {
+    pub(crate) fn read(values: &'a Values) -> Result<Self, DataError> {
         let roles = Self {
             client: values.text("client").unwrap_or("client"),
             server: values.text("server"),
@@ -124,11 +124,11 @@ impl<'a> Roles<'a> {
         all.into_iter().filter_map(|(key, name)| name.map(|name| (key, name)))
     }
 
-    fn words(&self) -> [Option<&'a str>; 4] {
+    pub(crate) fn words(&self) -> [Option<&'a str>; 4] {
         [Some(self.client), self.server, self.cluster, self.split]
     }
 
-    fn has(&self, column: &str) -> bool {
+    pub(crate) fn has(&self, column: &str) -> bool {
         column == self.target || self.words().contains(&Some(column))
     }
 }
@@ -156,14 +156,25 @@ pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, Data
     let topology =
         topology::build(request.topology, &members.servers, false, request.seed, request.require_connected)?;
     let test = Split::read(&table, values, &roles, request.seed)?;
-    let encoder = Encoder::new(&table, &schema)?;
-    let scaling = standardise.bind(&schema)?;
-    let clients = members
-        .clients
+    let numbered = members.clients.into_iter().enumerate().collect();
+    let clients = records(&table, &schema, targets, &test, &standardise.bind(&schema)?, numbered)?;
+    assemble(clients, Roster { servers: members.servers, clusters: members.clusters, topology }, None, schema)
+}
+
+/// The records of clients whose ids in the federation are known.
+pub(crate) fn records(
+    table: &Table,
+    schema: &Schema,
+    targets: &[f64],
+    test: &Split,
+    scaling: &Scaling,
+    members: Vec<(usize, Member)>,
+) -> Result<Vec<Client>, DataError> {
+    let encoder = Encoder::new(table, schema)?;
+    members
         .into_par_iter()
-        .enumerate()
         .map(|(id, member)| {
-            let (train_rows, test_rows) = test.split(&table, &member, id)?;
+            let (train_rows, test_rows) = test.split(table, &member, id)?;
             let (mut train, mut test) = (encoder.rows(&train_rows), encoder.rows(&test_rows));
             let scaling = scaling.apply(encoder.columns, &mut train, &mut test);
             let dataset = |features: Vec<f64>, rows: &[usize]| {
@@ -177,8 +188,7 @@ pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, Data
             let Member { name, server, cluster, .. } = member;
             Ok(Client { name, server, cluster, train, test, scaling })
         })
-        .collect::<Result<Vec<Client>, DataError>>()?;
-    assemble(clients, Roster { servers: members.servers, clusters: members.clusters, topology }, None, schema)
+        .collect()
 }
 
 pub(crate) fn column<'a>(table: &'a Table, key: &str, name: &str) -> Result<&'a Column, DataError> {
@@ -212,14 +222,7 @@ fn features(
         }
     }
     if let Some(declared) = declared {
-        if let Some(other) = declared.target.filter(|other| *other != target) {
-            let message = format!(
-                "the schema declares the target {other:?} but `target` names {target:?}: make them agree"
-            );
-            return Err(DataError::config("target", message));
-        }
-        let mut features = declared.features;
-        for feature in &features {
+        for feature in &declared.features {
             column(table, "schema", &feature.name)?;
             if roles.has(&feature.name) {
                 let message = format!(
@@ -229,21 +232,7 @@ fn features(
                 return Err(DataError::config("schema", message));
             }
         }
-        if !named.is_empty() {
-            let position = |feature: &Feature| named.iter().position(|name| *name == feature.name);
-            if let Some(name) =
-                named.iter().find(|name| features.iter().all(|feature| feature.name != **name))
-            {
-                let hint = suggest(name, features.iter().map(|feature| feature.name.as_str()));
-                return Err(DataError::config(
-                    "features",
-                    format!("{name:?} is not declared in the schema{hint}"),
-                ));
-            }
-            features.retain(|feature| position(feature).is_some());
-            features.sort_by_key(|feature| position(feature));
-        }
-        return Ok(Schema { features, target });
+        return declared.select(target, &named);
     }
     let chosen: Vec<&Column> = if named.is_empty() {
         table.columns.iter().filter(|column| !roles.has(&column.name)).collect()
@@ -283,14 +272,14 @@ pub(crate) fn undeclared(table: &Table, column: &Column) -> DataError {
     table.cell(row, &column.name, message)
 }
 
-fn word(value: &Value) -> Option<&str> {
+pub(crate) fn word(value: &Value) -> Option<&str> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
     }
 }
 
-fn targets<'a>(table: &'a Table, column: &'a Column, task: Task) -> Result<&'a [f64], DataError> {
+pub(crate) fn targets<'a>(table: &'a Table, column: &'a Column, task: Task) -> Result<&'a [f64], DataError> {
     let values = table.numbers(column)?;
     if task == Task::Classification
         && let Some(row) = values.iter().position(|&value| value != 0.0 && value != 1.0)

@@ -130,8 +130,8 @@ pub(crate) fn drawn_servers(spec: &TopologySpec, listed: Option<usize>) -> Resul
     Ok(crate::roster::numbered("server", count, 3))
 }
 
-/// The graph over these servers.
-pub(crate) fn build(
+/// The graph over these servers; `drawn` where the program made them up, not the user's data.
+pub fn build(
     spec: &TopologySpec,
     servers: &[String],
     drawn: bool,

@@ -29,6 +29,14 @@ pub enum Error {
     /// The run cannot start or go on.
     #[error("{0}")]
     Fault(#[from] Fault),
+    /// What a node was given does not fit together.
+    #[error("{place}: {message}")]
+    Deploy {
+        /// The file.
+        place: String,
+        /// What is wrong and what to do.
+        message: String,
+    },
     /// A request that makes no sense.
     #[error("{0}")]
     Usage(String),

@@ -3,10 +3,11 @@
 use crate::config::{self, Config, Override, Source, Tables};
 use crate::error::Error;
 use crate::scorer::Scorer;
+use fedkin_core::Federation;
 use fedkin_core::algorithm::registry::{self, Row};
 use fedkin_core::algorithm::{Context, Run};
 use fedkin_core::model::{Loss, Model};
-use fedkin_core::params::Value;
+use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::repeat_seed;
 use fedkin_data::{GRAPH_PARAMS, Request, SOURCES, Task, TopologySpec, World, topology_spec};
@@ -33,8 +34,8 @@ pub struct Plan {
     pub model: Model,
     /// What protects the uploads.
     pub privacy: Privacy,
-    base: PathBuf,
-    topology: TopologySpec,
+    pub(crate) base: PathBuf,
+    pub(crate) topology: TopologySpec,
 }
 
 /// Builds a method and lets it go: whether its parameters fit together.
@@ -91,7 +92,8 @@ impl Plan {
         Ok(plan)
     }
 
-    fn context(&self) -> Context {
+    /// What a method is built with besides its own parameters.
+    pub fn context(&self) -> Context {
         Context { model: self.model, privacy: self.privacy }
     }
 
@@ -125,29 +127,45 @@ impl Plan {
         self.config.privacy.number("delta").unwrap_or(1e-5)
     }
 
-    /// Loads or draws the data of a repeat.
-    pub fn world(&self, repeat: u32) -> Result<World, Error> {
-        let task = match self.model.loss {
+    /// What the targets are.
+    pub(crate) fn task(&self) -> Task {
+        match self.model.loss {
             Loss::Logistic => Task::Classification,
             Loss::Squared | Loss::Huber(_) => Task::Regression,
-        };
+        }
+    }
+
+    /// Loads or draws the data of a repeat.
+    pub fn world(&self, repeat: u32) -> Result<World, Error> {
+        self.world_from(&self.config.data_source, &self.config.data, &self.base, repeat)
+    }
+
+    /// The same from another `[data]` table.
+    pub(crate) fn world_from(
+        &self,
+        source: &str,
+        values: &Values,
+        base: &Path,
+        repeat: u32,
+    ) -> Result<World, Error> {
         Ok(fedkin_data::load(&Request {
-            source: &self.config.data_source,
-            values: &self.config.data,
-            base: &self.base,
+            source,
+            values,
+            base,
             topology: &self.topology,
-            task,
+            task: self.task(),
             seed: self.seed(repeat),
             require_connected: self.row.needs_connected,
         })?)
     }
 
-    /// Starts the method on a world.
-    pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
-        let federation = world.federation.arranged(self.row.arrange);
+    /// The federation as the method sees it, and what is fixed for a repeat: the same for one process that has
+    /// everything and for a node that has the roster.
+    pub fn run(&self, whole: &Federation, dimension: usize, repeat: u32) -> (Federation, Run) {
+        let federation = whole.arranged(self.row.arrange);
         let max_norm = self.config.run.number("max_norm").unwrap_or(1e6);
         // One server has all clients: it asks as many as the servers it stands for.
-        let merged = if self.row.arrange.one_server { world.federation.servers() as i64 } else { 1 };
+        let merged = if self.row.arrange.one_server { whole.servers() as i64 } else { 1 };
         let run = Run {
             seed: self.seed(repeat),
             rounds: self.rounds(),
@@ -157,10 +175,30 @@ impl Plan {
                 .integer("clients_per_server")
                 .map(|count| u32::try_from(count * merged).unwrap_or(u32::MAX)),
             max_norm2: max_norm * max_norm,
-            dimension: self.model.dimension(world.schema.columns()),
+            dimension,
             clusters: federation.clusters(),
             privacy: self.privacy,
         };
+        (federation, run)
+    }
+
+    /// Starts the method on a world.
+    pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
+        let dimension = self.model.dimension(world.schema.columns());
+        let (federation, run) = self.run(&world.federation, dimension, repeat);
+        let live = start(
+            self.row.name,
+            &self.config.algorithm_values,
+            &self.context(),
+            run,
+            &federation,
+            &world.train,
+        )?;
+        Ok(Stage { live, scorer: self.scorer(world) })
+    }
+
+    /// What is measured on a world.
+    pub fn scorer(&self, world: &World) -> Scorer {
         let wanted: Vec<String> = self
             .config
             .evaluate
@@ -172,14 +210,6 @@ impl Plan {
             })
             .collect();
         let headline = self.config.evaluate.text("metric");
-        let live = start(
-            self.row.name,
-            &self.config.algorithm_values,
-            &self.context(),
-            run,
-            &federation,
-            &world.train,
-        )?;
-        Ok(Stage { live, scorer: Scorer::new(world, &self.model, self.row.personal, &wanted, headline) })
+        Scorer::new(world, &self.model, self.row.personal, &wanted, headline)
     }
 }

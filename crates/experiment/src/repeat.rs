@@ -4,6 +4,7 @@ use crate::artifacts::checkpoint::{self, Identity};
 use crate::artifacts::metrics::{Metrics, Row};
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
+use crate::scorer::Scorer;
 use fedkin_core::codec::{Bytes, Codec, Reader};
 use fedkin_core::privacy::{Account, Line, epsilon_of_gaussian, epsilon_of_zcdp};
 use fedkin_data::World;
@@ -185,8 +186,36 @@ pub(crate) fn run_repeat(
     if let Some(resume) = resume {
         save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
     }
+    let warnings = watch.warning().into_iter().chain(turned_away(&metrics)).collect();
+    Ok(close(plan, repeat, keep, world, live, &scorer, metrics, warnings))
+}
+
+/// A run that nodes on a network have finished: measured once, after its last round.
+pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Live>) -> Outcome {
+    let scorer = plan.scorer(&world);
+    let mut metrics = Metrics::default();
+    for (metric, summary) in scorer.names().iter().zip(live.evaluate(&scorer)) {
+        if summary.count > 0 {
+            metrics.push(Row { repeat: 0, round: live.steps(), node: "", metric, value: summary.mean() });
+        }
+    }
+    close(plan, 0, true, world, live, &scorer, metrics, Vec::new())
+}
+
+#[allow(clippy::too_many_arguments)]
+fn close(
+    plan: &Plan,
+    repeat: u32,
+    keep: bool,
+    world: World,
+    live: Box<dyn Live>,
+    scorer: &Scorer,
+    mut metrics: Metrics,
+    warnings: Vec<String>,
+) -> Outcome {
+    let columns = scorer.names();
     let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(0) as usize;
-    let rows = if world.train.len() <= limit && keep { live.rows(&scorer) } else { Vec::new() };
+    let rows = if world.train.len() <= limit && keep { live.rows(scorer) } else { Vec::new() };
     for (k, row) in rows.iter().enumerate() {
         let node = world.federation.client_name(k as u32);
         for (metric, &value) in
@@ -195,8 +224,7 @@ pub(crate) fn run_repeat(
             metrics.push(Row { repeat, round: live.steps(), node, metric, value });
         }
     }
-    let warnings = watch.warning().into_iter().chain(turned_away(&metrics)).collect();
-    Ok(Outcome {
+    Outcome {
         repeat,
         metrics,
         rounds: live.steps(),
@@ -206,7 +234,7 @@ pub(crate) fn run_repeat(
         ledger: if keep { live.ledger().lines.clone() } else { Vec::new() },
         warnings,
         end: keep.then_some((world, live)),
-    })
+    }
 }
 
 /// One warning of each kind: repeats say the same with other numbers.

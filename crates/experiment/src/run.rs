@@ -7,10 +7,12 @@ use crate::config::{self, Config};
 use crate::error::Error;
 use crate::figures;
 use crate::plan::{Plan, tables};
-use crate::repeat::{Control, Outcome, Resume, Spent, distinct, run_repeat};
+use crate::repeat::{Control, Outcome, Resume, Spent, distinct, measured, run_repeat};
 use crate::scorer::{Metric, Shown};
 use crate::statistics::estimate;
 use fedkin_core::privacy::Line;
+use fedkin_data::World;
+use fedkin_runtime::Live;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -249,6 +251,59 @@ pub fn run(plan: &Plan, out: &Path, base: &Path, control: &Control<'_>) -> Resul
     let finished = write(plan, &directory, base, &outcomes, started)?;
     directory.complete(&finished)?;
     Ok(finished)
+}
+
+/// A run directory that nodes on this machine work for.
+pub struct Claimed {
+    directory: RunDirectory,
+    started: Instant,
+    _lock: RunLock,
+}
+
+/// What a directory is good for.
+pub enum Claim {
+    /// Work is to be done.
+    Open(Box<Claimed>),
+    /// The run is complete already.
+    Complete(Box<Finished>),
+}
+
+/// Claims a directory for a run of nodes; refuses one that belongs to another config.
+pub fn claim(plan: &Plan, out: &Path) -> Result<Claim, Error> {
+    let directory = RunDirectory::new(out);
+    let lock = directory.claim(&plan.config)?;
+    if let Some(done) = directory.summary()? {
+        return Ok(Claim::Complete(Box::new(done)));
+    }
+    // Nodes leave state here, which a resume must not mistake for another run's.
+    directory.checkpoint("nodes")?;
+    Ok(Claim::Open(Box::new(Claimed { directory, started: Instant::now(), _lock: lock })))
+}
+
+impl Claimed {
+    /// The folder for the nodes' files; it stays when the run is complete.
+    pub fn nodes(&self) -> Result<PathBuf, Error> {
+        let folder = self.directory.path.join("nodes");
+        make_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// Writes the directory of a run whose nodes are done.
+    pub fn complete(
+        &self,
+        plan: &Plan,
+        base: &Path,
+        world: World,
+        live: Box<dyn Live>,
+        warnings: Vec<String>,
+    ) -> Result<Finished, Error> {
+        let mut outcome = measured(plan, world, live);
+        outcome.warnings.extend(warnings);
+        let mut finished = write(plan, &self.directory, base, &[outcome], self.started)?;
+        finished.repeats = 1;
+        self.directory.complete(&finished)?;
+        Ok(finished)
+    }
 }
 
 fn write(

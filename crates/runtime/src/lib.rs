@@ -1,8 +1,11 @@
-//! Drives the machines of `fedkin-core`: in one process on all cores, later on many machines.
+//! Drives the machines of `fedkin-core`: in one process on all cores, or on many machines.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod live;
 mod local;
+pub mod nats;
+pub mod node;
+pub mod store;
 
 pub use live::{Live, Models, Progress, start};
 pub use local::{Fault, Judge, Simulation, Summary};

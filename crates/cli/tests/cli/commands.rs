@@ -2,8 +2,19 @@
 
 use crate::bench::Bench;
 
-const COMMANDS: [&str; 10] =
-    ["demo", "new", "run", "reproduce", "report", "predict", "algorithms", "data", "config", "completions"];
+const COMMANDS: [&str; 11] = [
+    "demo",
+    "new",
+    "run",
+    "reproduce",
+    "report",
+    "predict",
+    "provision",
+    "algorithms",
+    "data",
+    "config",
+    "completions",
+];
 
 #[test]
 fn help_names_every_command_and_every_exit_code() {

@@ -4,8 +4,10 @@
 mod bad_config;
 mod bad_data;
 mod bench;
+mod broker;
 mod commands;
 mod json;
+mod provision;
 #[cfg(unix)]
 mod resume;
 #[cfg(unix)]

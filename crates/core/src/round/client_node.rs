@@ -84,6 +84,11 @@ impl<A: Algorithm> ClientNode<A> {
         self.last
     }
 
+    /// The last step it has answered, if it did not refuse.
+    pub fn last_upload(&self) -> Option<u32> {
+        matches!(self.outbox, Some((Some(_), _))).then_some(self.last)
+    }
+
     /// Whether it has its served model on disk.
     pub fn is_served(&self) -> bool {
         self.served.is_some()

@@ -125,6 +125,11 @@ impl<A: Algorithm> ServerNode<A> {
         self.stage == Stage::Ended
     }
 
+    /// Whether it waits for its neighbours.
+    pub fn sharing(&self) -> bool {
+        self.stage == Stage::Sharing
+    }
+
     /// What it knows of a client, by position.
     pub fn known(&self, position: usize) -> Option<&Known> {
         self.known[position].as_ref()

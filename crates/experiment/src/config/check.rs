@@ -2,7 +2,7 @@
 
 use super::diagnostic::{Diagnostic, Origin};
 use super::sections;
-use super::tree::{Body, Branch, Node, values};
+use super::tree::{self, Body, Branch, Node, values};
 use super::variants::Variants;
 use super::{Config, Row, Source, Tables, VERSION};
 use fedkin_core::params::{Param, Value, Values, suggest};
@@ -37,6 +37,7 @@ impl<'a> Checker<'a> {
         let participation = self.section("participation", sections::PARTICIPATION);
         let privacy = self.section("privacy", sections::PRIVACY);
         let evaluate = self.section("evaluate", sections::EVALUATE);
+        let network = self.section("network", sections::NETWORK);
         let mut variants = Variants::default();
         let curves = self.curves(&mut variants);
         let sweep = self.sweep(&mut variants);
@@ -52,6 +53,7 @@ impl<'a> Checker<'a> {
             participation,
             privacy,
             evaluate,
+            network,
             curves,
             sweep,
             paper,
@@ -241,29 +243,7 @@ impl<'a> Checker<'a> {
     }
 
     fn locate(&mut self, path: &[&str], at_key: bool, message: String) {
-        let mut origin = None;
-        let mut branch = Some(self.root);
-        let mut items: Option<&[Node]> = None;
-        for (depth, part) in path.iter().enumerate() {
-            let node = match (branch, items) {
-                (Some(branch), _) => branch.get(*part),
-                (None, Some(items)) => {
-                    part.parse::<usize>().ok().and_then(|number| items.get(number.checked_sub(1)?))
-                }
-                (None, None) => None,
-            };
-            let Some(node) = node else { break };
-            let whole = depth + 1 == path.len();
-            // A table spans its whole text: its key is the better place to point at.
-            let key = at_key || !whole || matches!(node.body, Body::Table(_));
-            origin = Some(if key { &node.key } else { &node.at });
-            branch = node.table();
-            items = match &node.body {
-                Body::List(items) => Some(items),
-                _ => None,
-            };
-        }
-        let origin = origin.cloned();
+        let origin = tree::origin(self.root, path, at_key);
         self.push(origin.as_ref(), path.join("."), message);
     }
 

@@ -8,6 +8,7 @@
 mod check;
 mod diagnostic;
 mod overrides;
+mod plain;
 mod reference;
 mod resolved;
 mod sections;
@@ -18,7 +19,9 @@ mod variants;
 
 pub use diagnostic::{ConfigError, Diagnostic, Place};
 pub use overrides::Override;
+pub(crate) use plain::{sections as read_sections, wrong};
 pub use reference::reference;
+pub use resolved::quoted;
 
 use fedkin_core::params::{Param, Value, Values};
 
@@ -71,6 +74,8 @@ pub struct Config {
     pub privacy: Values,
     /// `[evaluate]`
     pub evaluate: Values,
+    /// `[network]`
+    pub network: Values,
     /// `[[curve]]`, in the order of the file.
     pub curves: Vec<Curve>,
     /// `[sweep]`

@@ -6,8 +6,21 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Keys that change what a run is called, how often it saves or what it keeps, but no number in it.
-const IDLE: &[&str] =
-    &["run.name", "run.checkpoint_seconds", "run.repeats", "evaluate.per_client_limit", "evaluate.metric"];
+const IDLE: &[&str] = &[
+    "run.name",
+    "run.checkpoint_seconds",
+    "run.repeats",
+    "evaluate.per_client_limit",
+    "evaluate.metric",
+    // One process waits for nobody.
+    "network.mode",
+    "network.quorum",
+    "network.deadline",
+    "network.resend",
+];
+
+/// Keys that say where a file is. What stands in the file counts, through the roster or the data.
+const PATHS: &[&str] = &["data.path", "data.schema", "topology.edges"];
 
 /// The lines of one section: key and literal.
 type Lines = Vec<(String, String)>;
@@ -72,6 +85,21 @@ impl Config {
         *hash.finalize().as_bytes()
     }
 
+    /// The same for a run on many machines, without the paths: key and value of everything that all nodes must
+    /// agree on. The graph, the schema and the constants of a standardisation are in the roster.
+    pub(crate) fn agreed(&self) -> BTreeMap<String, String> {
+        let mut all = self.keys(|key| {
+            let decides = !IDLE.contains(&key) || (key.starts_with("network.") && key != "network.resend");
+            decides && !PATHS.contains(&key)
+        });
+        if let Some(Value::Text(word)) = self.data.get("standardise")
+            && word != "client"
+        {
+            all.insert("data.standardise".into(), "constants of the roster".into());
+        }
+        all
+    }
+
     /// What decides the numbers and differs from another config, one sentence a key.
     pub fn differences(&self, before: &Config) -> Vec<String> {
         let (now, before) = (self.deciding(), before.deciding());
@@ -90,15 +118,7 @@ impl Config {
     }
 
     fn deciding(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::new();
-        for (section, lines) in self.sections() {
-            for (key, value) in lines {
-                let full = format!("{section}.{key}");
-                if !IDLE.contains(&full.as_str()) {
-                    all.insert(full, value);
-                }
-            }
-        }
+        let mut all = self.keys(|key| !IDLE.contains(&key));
         for curve in &self.curves {
             let set: Vec<String> =
                 curve.set.iter().map(|set| format!("{} = {}", set.key, literal(&set.value))).collect();
@@ -107,6 +127,16 @@ impl Config {
         if let Some(sweep) = &self.sweep {
             all.insert("sweep.key".into(), quoted(&sweep.key));
             all.insert("sweep.values".into(), literal(&Value::List(sweep.values.clone())));
+        }
+        all
+    }
+
+    /// Keys with their section, and their values.
+    fn keys(&self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (section, lines) in self.sections() {
+            let full = lines.into_iter().map(|(key, value)| (format!("{section}.{key}"), value));
+            all.extend(full.filter(|(key, _)| wanted(key)));
         }
         all
     }
@@ -127,6 +157,7 @@ impl Config {
             ("participation", in_order(&self.participation, sections::PARTICIPATION)),
             ("privacy", in_order(&self.privacy, sections::PRIVACY)),
             ("evaluate", in_order(&self.evaluate, sections::EVALUATE)),
+            ("network", in_order(&self.network, sections::NETWORK)),
         ]
     }
 }
@@ -172,7 +203,7 @@ fn bare(key: &str) -> String {
 }
 
 /// Text as a basic TOML string.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -40,6 +40,24 @@ pub(super) const PARTICIPATION: &[Param] = &[param(
     "how many clients a server asks each round; absent: all",
 )];
 
+/// `[network]`
+pub(super) const NETWORK: &[Param] = &[
+    param(
+        "mode",
+        Kind::Choice(&["strict", "deadline"]),
+        Preset::Text("strict"),
+        "strict: a step waits for every client asked; deadline: it goes on without the late ones",
+    ),
+    param(
+        "quorum",
+        Kind::Number { least: 0.0, most: 1.0, open: true },
+        Preset::Number(1.0),
+        "with deadlines: share of the clients asked whose answers close a step early",
+    ),
+    param("deadline", ABOVE_ZERO, Preset::Number(30.0), "with deadlines: seconds after which a step closes"),
+    param("resend", ABOVE_ZERO, Preset::Number(2.0), "seconds until an unanswered message is sent again"),
+];
+
 /// `[evaluate]`
 pub(super) const EVALUATE: &[Param] = &[
     param("every", COUNT, Preset::Integer(1), "rounds from one evaluation to the next"),
@@ -95,6 +113,7 @@ pub(super) const FIXED: &[(&str, &str, &[Param])] = &[
     ("participation", "Who is asked in a round.", PARTICIPATION),
     ("privacy", "What noise is added, and what it promises.", PRIVACY),
     ("evaluate", "What is measured, and when.", EVALUATE),
+    ("network", "How machines wait for each other; a run in one process does not read it.", NETWORK),
 ];
 
 /// All sections, in the order of the reference and of a resolved config.
@@ -107,6 +126,7 @@ pub(super) const NAMES: &[&str] = &[
     "participation",
     "privacy",
     "evaluate",
+    "network",
     "curve",
     "sweep",
     "paper",

@@ -182,6 +182,12 @@ unit = "record"
 [evaluate]
 every = 1
 per_client_limit = 1000
+
+[network]
+mode = "strict"
+quorum = 1.0
+deadline = 30.0
+resend = 2.0
 "#;
     assert_eq!(small(&[]).unwrap().resolved(), expected);
 }
@@ -206,6 +212,8 @@ fn the_fingerprint_sees_what_decides_the_numbers_and_nothing_else() {
         "evaluate.per_client_limit=0",
         "evaluate.metric=nmsd",
         "algorithm.penalty=5",
+        "network.mode=deadline",
+        "network.resend=1",
     ] {
         assert_eq!(small(&[idle]).unwrap().fingerprint(), base.fingerprint(), "{idle}");
     }

@@ -78,6 +78,33 @@ pub(super) fn values(branch: &Branch) -> BTreeMap<String, Value> {
     branch.iter().map(|(key, node)| (key.clone(), node.value())).collect()
 }
 
+/// Where a path stands: its value or its key, or the nearest table above where it is missing.
+pub(super) fn origin(root: &Branch, path: &[&str], at_key: bool) -> Option<Origin> {
+    let mut origin = None;
+    let mut branch = Some(root);
+    let mut items: Option<&[Node]> = None;
+    for (depth, part) in path.iter().enumerate() {
+        let node = match (branch, items) {
+            (Some(branch), _) => branch.get(*part),
+            (None, Some(items)) => {
+                part.parse::<usize>().ok().and_then(|number| items.get(number.checked_sub(1)?))
+            }
+            (None, None) => None,
+        };
+        let Some(node) = node else { break };
+        let whole = depth + 1 == path.len();
+        // A table spans its whole text: its key is the better place to point at.
+        let key = at_key || !whole || matches!(node.body, Body::Table(_));
+        origin = Some(if key { &node.key } else { &node.at });
+        branch = node.table();
+        items = match &node.body {
+            Body::List(items) => Some(items),
+            _ => None,
+        };
+    }
+    origin.cloned()
+}
+
 /// Puts a value at a path, making the tables on the way.
 pub(super) fn insert(branch: &mut Branch, path: &[&str], node: Node) {
     match path {

@@ -1,0 +1,185 @@
+//! A part of a federation: the records of the clients of one machine, where the roster is known already.
+
+use crate::error::DataError;
+use crate::members::{Member, Members, Split};
+use crate::options::resolve;
+use crate::schema::{self, Feature, Schema};
+use crate::standardise::Standardise;
+use crate::table::Table;
+use crate::tabular::{self, Roles, column, word};
+use crate::{Task, csv, parquet};
+use fedkin_core::Dataset;
+use fedkin_core::params::{Value, Values, suggest};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// By what a feature is standardised: public constants that all clients use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {
+    /// Which feature.
+    pub feature: String,
+    /// What is taken off.
+    pub mean: f64,
+    /// What the rest is divided by; above 0.
+    pub scale: f64,
+}
+
+/// Which records to read, and what the federation knows of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// `csv` or `parquet`.
+    pub source: &'a str,
+    /// The `[data]` table, checked against the source's `params`.
+    pub values: &'a Values,
+    /// The folder that relative paths start from.
+    pub base: &'a Path,
+    /// What the targets must be.
+    pub task: Task,
+    /// The seed of the repeat.
+    pub seed: u64,
+    /// The features that all clients have, in order.
+    pub schema: &'a Schema,
+    /// By what the features are standardised, where the config names a file for it.
+    pub constants: &'a [Constant],
+    /// The names of all clients of the federation by id, in byte order.
+    pub names: &'a [String],
+    /// The ids of the clients that are wanted, sorted.
+    pub wanted: &'a [u32],
+}
+
+/// One client of a part.
+#[derive(Debug, Clone)]
+pub struct PartClient {
+    /// Its id in the federation.
+    pub id: u32,
+    /// Its server, where the file says.
+    pub server: Option<String>,
+    /// Its cluster, where the file says.
+    pub cluster: Option<String>,
+    /// The training records.
+    pub train: Arc<Dataset>,
+    /// The test records.
+    pub test: Option<Arc<Dataset>>,
+    /// How the features were standardised: means, then scales; empty where they were not.
+    pub scaling: Vec<f64>,
+}
+
+/// Reads the records of the wanted clients. Records of other clients of the federation are skipped; a client
+/// that the federation does not know is an error. The columns of server and cluster may be missing: the
+/// roster has them.
+pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
+    let path = resolve(part.base, part.values.text("path").unwrap_or_default());
+    let mut roles = Roles::read(part.values)?;
+    let categorical = |name: &str| {
+        part.schema.features.iter().any(|feature| feature.name == name && !feature.categories.is_empty())
+    };
+    let words = |name: &str| roles.words().contains(&Some(name)) || categorical(name);
+    let table = match part.source {
+        "parquet" => parquet::read(&path, &words)?,
+        _ => csv::read(&path, &words)?,
+    };
+    check_features(&table, part, &roles)?;
+    roles.server = roles.server.filter(|name| table.find(name).is_some());
+    roles.cluster = roles.cluster.filter(|name| table.find(name).is_some());
+    let target = column(&table, "target", &part.schema.target)?;
+    let targets = tabular::targets(&table, target, part.task)?;
+    let Members { clients, servers, clusters } = Members::read(&table, &roles)?;
+    let mut members: Vec<(usize, Member)> = Vec::with_capacity(part.wanted.len());
+    for member in clients {
+        let Ok(id) = part.names.binary_search_by(|name| name.as_bytes().cmp(member.name.as_bytes())) else {
+            let hint = suggest(&member.name, part.names.iter().map(String::as_str));
+            let message = format!("client {:?} is not in the roster{hint}", member.name);
+            return Err(table.cell(member.rows[0], roles.client, message));
+        };
+        if part.wanted.binary_search(&(id as u32)).is_ok() {
+            members.push((id, member));
+        }
+    }
+    if let Some(absent) = part.wanted.iter().find(|&&id| members.iter().all(|(at, _)| *at != id as usize)) {
+        let message = format!(
+            "there is no record of client {:?}, which this node hosts: column {:?} must name it as the roster does",
+            part.names[*absent as usize], roles.client
+        );
+        return Err(DataError::file(&path, message));
+    }
+    let ids: Vec<usize> = members.iter().map(|(id, _)| *id).collect();
+    let split = Split::read(&table, part.values, &roles, part.seed)?;
+    let scaling = standardise(part).bind(part.schema)?;
+    let clients = tabular::records(&table, part.schema, targets, &split, &scaling, members)?;
+    let named = |known: bool, names: &[String], at: u32| known.then(|| names[at as usize].clone());
+    Ok(ids
+        .into_iter()
+        .zip(clients)
+        .map(|(id, client)| PartClient {
+            id: id as u32,
+            server: named(roles.server.is_some(), &servers, client.server),
+            cluster: named(roles.cluster.is_some(), &clusters, client.cluster),
+            train: client.train,
+            test: client.test,
+            scaling: client.scaling,
+        })
+        .collect())
+}
+
+/// The features of the file are those of the roster: without a list in the config, no more and no fewer.
+fn check_features(table: &Table, part: &Part<'_>, roles: &Roles<'_>) -> Result<(), DataError> {
+    let expected: Vec<&str> = part.schema.features.iter().map(|feature| feature.name.as_str()).collect();
+    let all = part.values.get("features").is_none() && part.values.get("schema").is_none();
+    let found: Vec<&str> =
+        table.columns.iter().map(|column| column.name.as_str()).filter(|name| !roles.has(name)).collect();
+    let missing = expected.iter().find(|name| !found.contains(name));
+    let extra = found.iter().find(|name| all && !expected.contains(name));
+    let what = match (missing, extra) {
+        (None, None) => return Ok(()),
+        (Some(name), _) => format!("feature {name:?} of the roster is missing"),
+        (None, Some(name)) => format!("column {name:?} is no feature of the roster"),
+    };
+    let message = format!(
+        "{what}: the file has the features {}, the roster has {}",
+        found.join(", "),
+        expected.join(", ")
+    );
+    Err(DataError::file(&table.file, message))
+}
+
+fn standardise(part: &Part<'_>) -> Standardise {
+    match part.values.get("standardise") {
+        Some(Value::Flag(true)) => Standardise::ByClient,
+        Some(Value::Text(word)) if word == "client" => Standardise::ByClient,
+        Some(Value::Text(_)) => Standardise::Constants {
+            file: PathBuf::from("the roster"),
+            by_feature: part
+                .constants
+                .iter()
+                .map(|constant| (constant.feature.clone(), (constant.mean, constant.scale)))
+                .collect(),
+        },
+        _ => Standardise::Never,
+    }
+}
+
+/// The constants that `standardise` of a `[data]` table names, by feature; empty where it names none.
+pub fn constants(values: &Values, base: &Path) -> Result<Vec<Constant>, DataError> {
+    let read = Standardise::read(values.get("standardise"), base)?;
+    let Standardise::Constants { by_feature, .. } = read else { return Ok(Vec::new()) };
+    Ok(by_feature.into_iter().map(|(feature, (mean, scale))| Constant { feature, mean, scale }).collect())
+}
+
+/// The schema that a `[data]` table declares, without looking at records: its schema file, its list of
+/// features, or both.
+pub fn declared(values: &Values, base: &Path) -> Result<Schema, DataError> {
+    let target = values.text("target").unwrap_or("y").to_string();
+    let named: Vec<&str> = values.list("features").iter().filter_map(word).collect();
+    let Some(file) = values.text("schema") else {
+        if named.is_empty() {
+            let message = "without the data nobody knows their columns: list the features here, in order, \
+                           or declare them in a file that `schema` names";
+            return Err(DataError::config("data.features", message));
+        }
+        let features = named.into_iter().map(Feature::number).collect();
+        return Ok(Schema { features, target });
+    };
+    schema::read(&resolve(base, file))?.select(target, &named)
+}

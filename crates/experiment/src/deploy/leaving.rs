@@ -1,0 +1,302 @@
+//! What a node leaves in its state directory when its part of a run is over, and how a launcher on the same machine
+//! collects it.
+
+use super::{Deployment, NodeConfig};
+use crate::artifacts::models::{self, Models};
+use crate::artifacts::{ArtifactError, atomic};
+use crate::error::Error;
+use fedkin_core::codec::Damaged;
+use fedkin_core::privacy::{Account, ChainLine, Ledger, Line};
+use fedkin_core::round::CHUNK;
+use fedkin_runtime::node::{ClientMachines, ServerMachine};
+use fedkin_runtime::store::read_ledger;
+use fedkin_runtime::{Fault, Judge, Live, Progress, Summary};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const OUTCOME: &str = "outcome.json";
+
+/// `outcome.json` of a node: written last, so a node that has one is done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Left {
+    /// Fingerprint of the run.
+    pub run: String,
+    /// Its clients.
+    pub clients: Vec<LeftClient>,
+    /// Names of the models that were written.
+    pub models: Vec<String>,
+}
+
+/// One client in `outcome.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftClient {
+    /// Its name.
+    pub client: String,
+    /// The last step in which it sent an upload.
+    pub last_upload: Option<u32>,
+    /// Units of 1e-12 zCDP it has spent, in all runs on its data.
+    pub spent: u64,
+    /// Releases, disclosures included, in all runs on its data.
+    pub releases: u64,
+}
+
+fn folder_of(state: &Path, run: &str) -> PathBuf {
+    state.join("results").join(run)
+}
+
+impl Deployment {
+    /// Whether a node's part of this run is over.
+    pub fn left(&self, state: &Path) -> Result<Option<Left>, Error> {
+        let path = folder_of(state, &self.run_id()).join(OUTCOME);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(ArtifactError::File { action: "read", path, source }.into()),
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| ArtifactError::Damaged { path, what: error.to_string() }.into()),
+        }
+    }
+
+    fn leave(&self, state: &Path, left: &Left) -> Result<(), Error> {
+        let text = serde_json::to_vec_pretty(left).map_err(|error| Error::Usage(error.to_string()))?;
+        atomic::write(&folder_of(state, &self.run_id()).join(OUTCOME), &text)?;
+        Ok(())
+    }
+
+    /// Writes the models that servers hold.
+    pub fn leave_servers(&self, state: &Path, machines: &[Box<dyn ServerMachine>]) -> Result<(), Error> {
+        let mut held: BTreeMap<&'static str, Vec<(String, Vec<f64>)>> = BTreeMap::new();
+        for machine in machines {
+            machine.held(&mut |server, cluster, name, model| {
+                let server = &self.federation.server_names()[server as usize];
+                let cluster = &self.federation.cluster_names()[cluster as usize];
+                held.entry(name).or_default().push((format!("{server}/{cluster}"), model.to_vec()));
+            });
+        }
+        let folder = folder_of(state, &self.run_id());
+        for (name, list) in &held {
+            let borrowed: Vec<(String, &[f64])> =
+                list.iter().map(|(key, model)| (key.clone(), model.as_slice())).collect();
+            crate::run::make_folder(&folder.join(name))?;
+            models::write_servers(&folder.join(name), &borrowed)?;
+        }
+        crate::run::make_folder(&folder)?;
+        let models = held.keys().map(ToString::to_string).collect();
+        self.leave(state, &Left { run: crate::run::hex(&self.fingerprint), clients: Vec::new(), models })
+    }
+
+    /// Writes the models of clients, and what they have spent.
+    pub fn leave_clients(&self, state: &Path, clients: &dyn ClientMachines) -> Result<(), Error> {
+        let mut left = Left { run: crate::run::hex(&self.fingerprint), ..Left::default() };
+        let mut names: Vec<String> = Vec::new();
+        let mut by_name: Vec<(&'static str, Vec<Vec<f64>>)> = Vec::new();
+        clients.outcomes(&mut |outcome| {
+            let client = self.federation.client_name(outcome.id).to_string();
+            names.push(client.clone());
+            for (i, (name, model)) in outcome.models.iter().enumerate() {
+                if by_name.len() == i {
+                    by_name.push((name, Vec::new()));
+                }
+                by_name[i].1.push(model.clone());
+            }
+            left.clients.push(LeftClient {
+                client,
+                last_upload: outcome.last_upload,
+                spent: outcome.account.spent,
+                releases: outcome.account.releases,
+            });
+        });
+        let folder = folder_of(state, &self.run_id());
+        for (name, list) in &by_name {
+            crate::run::make_folder(&folder.join(name))?;
+            models::write_clients(&folder.join(name), &names, |k| &list[k])?;
+        }
+        crate::run::make_folder(&folder)?;
+        left.models = by_name.iter().map(|(name, _)| (*name).to_string()).collect();
+        self.leave(state, &left)
+    }
+
+    /// Collects what all nodes have left.
+    pub fn collect(&self, nodes: &[NodeConfig]) -> Result<Collected, Error> {
+        let count = self.federation.members().len();
+        let mut collected = Collected {
+            federation: self.federation.clone(),
+            personal: self.plan.row.personal,
+            rounds: self.run.rounds,
+            models: vec![vec![Vec::new(); count]; self.plan.row.personal.len()],
+            active: vec![false; count],
+            accounts: vec![Account::default(); count],
+            held: Vec::new(),
+            ledger: Ledger::default(),
+        };
+        let mut tally: BTreeMap<Key, Line> = BTreeMap::new();
+        for node in nodes {
+            let folder = folder_of(&node.state, &self.run_id());
+            let Some(left) = self.left(&node.state)? else {
+                return Err(Error::Usage(format!("node {:?} is not done", node.name)));
+            };
+            for client in &left.clients {
+                let Some(id) = self.federation.find_client(&client.client) else { continue };
+                let at = id as usize;
+                collected.active[at] = client.last_upload == Some(self.run.rounds);
+                collected.accounts[at] =
+                    Account { spent: client.spent, releases: client.releases, budget: None };
+            }
+            if left.clients.is_empty() {
+                for name in &left.models {
+                    let models = Models::servers(&folder.join(name))?;
+                    for key in models.names() {
+                        collected.held.push((key.clone(), name.clone(), models.read(key)?));
+                    }
+                }
+                continue;
+            }
+            for (which, name) in self.plan.row.personal.iter().enumerate() {
+                let models = Models::clients(&folder.join(name))?;
+                for key in models.names() {
+                    if let Some(id) = self.federation.find_client(key) {
+                        collected.models[which][id as usize] = models.read(key)?;
+                    }
+                }
+            }
+            self.add_ledger(&node.state, &mut tally)?;
+        }
+        collected.ledger.lines = tally.into_values().collect();
+        Ok(collected)
+    }
+
+    /// Adds the ledger of a client node, equal releases of a server's clients in one line.
+    fn add_ledger(&self, state: &Path, tally: &mut BTreeMap<Key, Line>) -> Result<(), Error> {
+        let place = |error: &dyn std::fmt::Display| Error::Deploy {
+            place: state.display().to_string(),
+            message: error.to_string(),
+        };
+        for entry in read_ledger(state).map_err(|error| place(&error))? {
+            let entry = entry.map_err(|error| place(&error))?;
+            let line: &ChainLine = &entry.line;
+            if line.run != self.fingerprint || !line.is_release() {
+                continue;
+            }
+            let Some(id) = self.federation.find_client(&entry.client) else { continue };
+            let server = self.federation.members()[id as usize].server;
+            let key = (
+                line.step,
+                server,
+                line.what.clone(),
+                line.mechanism.clone(),
+                line.bound.clone(),
+                line.units,
+            );
+            let sum = tally.entry(key).or_insert_with(|| Line {
+                step: line.step,
+                server,
+                what: line.what.clone(),
+                mechanism: line.mechanism.clone(),
+                bound: line.bound.clone(),
+                clients: 0,
+                size: line.size,
+                sigma_least: line.sigma,
+                sigma_most: line.sigma,
+                units: line.units,
+            });
+            sum.clients += 1;
+            sum.sigma_least = sum.sigma_least.min(line.sigma);
+            sum.sigma_most = sum.sigma_most.max(line.sigma);
+        }
+        Ok(())
+    }
+}
+
+type Key = (u32, u32, Box<[u8]>, Box<[u8]>, Box<[u8]>, u64);
+
+/// A run whose nodes are done, collected from their directories.
+pub struct Collected {
+    federation: fedkin_core::Federation,
+    personal: &'static [&'static str],
+    rounds: u32,
+    /// By model, then by client.
+    models: Vec<Vec<Vec<f64>>>,
+    active: Vec<bool>,
+    accounts: Vec<Account>,
+    held: Vec<(String, String, Vec<f64>)>,
+    ledger: Ledger,
+}
+
+impl Collected {
+    fn row(&self, judge: &dyn Judge, id: u32) -> Vec<f64> {
+        let member = &self.federation.members()[id as usize];
+        let mut row = vec![f64::NAN; judge.columns()];
+        for (which, models) in self.models.iter().enumerate() {
+            judge.score(member, self.active[id as usize], which, &models[id as usize], &mut row);
+        }
+        row
+    }
+}
+
+impl Live for Collected {
+    fn step(&mut self) -> Result<Progress, Fault> {
+        Ok(Progress::Ended)
+    }
+    fn steps(&self) -> u32 {
+        self.rounds
+    }
+    fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary> {
+        // In the order of one process: by server, by chunk of clients, then chunk sums.
+        let empty = || vec![Summary::default(); judge.columns()];
+        let mut all = empty();
+        for server in 0..self.federation.servers() as u32 {
+            for chunk in self.federation.clients_of(server).chunks(CHUNK) {
+                let mut part = empty();
+                for &id in chunk {
+                    for (summary, value) in part.iter_mut().zip(self.row(judge, id)) {
+                        if !value.is_nan() {
+                            summary.sum += value;
+                            summary.count += 1;
+                        }
+                    }
+                }
+                for (all, part) in all.iter_mut().zip(part) {
+                    all.sum += part.sum;
+                    all.count += part.count;
+                }
+            }
+        }
+        all
+    }
+    fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>> {
+        (0..self.active.len() as u32).map(|id| self.row(judge, id)).collect()
+    }
+    fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
+        for (id, model) in self.models[0].iter().enumerate() {
+            out(id as u32, model);
+        }
+    }
+    fn held(&self, out: &mut fedkin_runtime::Models<'_>) {
+        let clusters = self.federation.cluster_names();
+        for (key, name, model) in &self.held {
+            // Names of servers and clusters may hold any character: compare whole keys.
+            let find = (0..self.federation.servers()).find_map(|s| {
+                let server = &self.federation.server_names()[s];
+                let rest = key.strip_prefix(server.as_str())?.strip_prefix('/')?;
+                clusters.iter().position(|cluster| cluster == rest).map(|c| (s as u32, c as u32))
+            });
+            let known = self.personal.iter().chain(&["served", "averaged"]).find(|known| *known == name);
+            if let (Some((server, cluster)), Some(name)) = (find, known) {
+                out(server, cluster, name, model);
+            }
+        }
+    }
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+    fn accounts(&self) -> Vec<Account> {
+        self.accounts.clone()
+    }
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn restore(&mut self, _: &[u8]) -> Result<(), Damaged> {
+        Ok(())
+    }
+}

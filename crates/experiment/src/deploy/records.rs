@@ -1,0 +1,181 @@
+//! The records of the clients that a node hosts.
+
+use super::Roster;
+use crate::error::Error;
+use crate::plan::Plan;
+use fedkin_core::Dataset;
+use fedkin_core::params::{Value, Values};
+use fedkin_data::{DataError, Part, PartClient, load_part, source};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One client of a node, with its records.
+#[derive(Debug, Clone)]
+pub struct Hosted {
+    /// Its id in the federation.
+    pub id: u32,
+    /// The training records.
+    pub train: Arc<Dataset>,
+    /// The test records, where there are any.
+    pub test: Option<Arc<Dataset>>,
+    /// How its features were standardised: means, then scales; empty where they were not.
+    pub scaling: Vec<f64>,
+    /// A digest of the training records: the client's ledger belongs to it.
+    pub fingerprint: [u8; 32],
+}
+
+impl Hosted {
+    fn new(id: u32, train: Arc<Dataset>, test: Option<Arc<Dataset>>, scaling: Vec<f64>) -> Self {
+        let fingerprint = train.fingerprint();
+        Self { id, train, test, scaling, fingerprint }
+    }
+}
+
+impl Plan {
+    /// Whether the records are a user's own, which no other machine can draw or download.
+    pub fn own_records(&self) -> bool {
+        matches!(self.config.data_source.as_str(), "csv" | "parquet")
+    }
+
+    /// The records of some clients, by id. Drawn and public data are drawn as a whole, and the clients picked; of
+    /// a user's own, a file with these clients is enough. Both are compared with the roster.
+    ///
+    /// `overrides` are keys of `[data]` that are different here, with a path that is complete.
+    pub fn hosted(
+        &self,
+        roster: &Roster,
+        ids: &[u32],
+        overrides: &BTreeMap<String, Value>,
+        repeat: u32,
+    ) -> Result<Vec<Hosted>, Error> {
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        ids.dedup();
+        let (source, values) = self.data_here(overrides)?;
+        // A path that a node gives is complete.
+        let base = if overrides.contains_key("path") { Path::new("") } else { &self.base };
+        if self.own_records() {
+            let names: Vec<String> = roster.clients.iter().map(|client| client.name.clone()).collect();
+            let part = load_part(&Part {
+                source: &source,
+                values: &values,
+                base,
+                task: self.task(),
+                seed: self.seed(repeat),
+                schema: &roster.schema,
+                constants: &roster.constants,
+                names: &names,
+                wanted: &ids,
+            })?;
+            for client in &part {
+                compare(roster, client)?;
+            }
+            let hosted =
+                |client: PartClient| Hosted::new(client.id, client.train, client.test, client.scaling);
+            return Ok(part.into_iter().map(hosted).collect());
+        }
+        let world = self.world_from(&source, &values, base, repeat)?;
+        let drawn =
+            Roster::new(self, &world.federation, &hosts(roster, &world), world.schema.clone(), Vec::new());
+        if drawn != *roster {
+            return Err(mismatch(differs(&drawn, roster)));
+        }
+        let pick = |&id: &u32| {
+            let at = id as usize;
+            let scaling = world.scaling.get(at).cloned().unwrap_or_default();
+            Hosted::new(id, Arc::clone(&world.train[at]), world.test[at].clone(), scaling)
+        };
+        Ok(ids.iter().map(pick).collect())
+    }
+
+    /// `[data]` as it is on this node.
+    fn data_here(&self, overrides: &BTreeMap<String, Value>) -> Result<(String, Values), Error> {
+        let mut raw: BTreeMap<String, Value> =
+            self.config.data.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+        let mut name = self.config.data_source.clone();
+        for (key, value) in overrides {
+            match (key.as_str(), value) {
+                ("source", Value::Text(other)) if self.own_records() => name.clone_from(other),
+                _ => {
+                    raw.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        let values = Values::check(source(&name)?.params, &raw).map_err(|problems| {
+            let key = problems.first().map_or_else(String::new, |problem| problem.path.join("."));
+            let message = problems.first().map_or_else(String::new, |problem| problem.message.clone());
+            DataError::Config { key: format!("data.{key}"), message: format!("source {name:?}: {message}") }
+        })?;
+        Ok((name, values))
+    }
+}
+
+/// The roster's hosts for a world with the same number of clients: they are nothing a world knows.
+fn hosts(roster: &Roster, world: &fedkin_data::World) -> Vec<String> {
+    let count = world.federation.members().len();
+    let known = roster.clients.iter().map(|client| client.host.clone());
+    known.chain(std::iter::repeat(String::new())).take(count).collect()
+}
+
+fn mismatch(message: String) -> Error {
+    Error::Deploy { place: "data".into(), message }
+}
+
+/// What a client's own file says against what the roster says.
+fn compare(roster: &Roster, found: &PartClient) -> Result<(), Error> {
+    let expected = &roster.clients[found.id as usize];
+    let name = &expected.name;
+    let rows = found.train.rows();
+    if rows != expected.samples as usize {
+        return Err(mismatch(format!(
+            "client {name:?} has {rows} training records here but {} in the roster: correct one of them",
+            expected.samples
+        )));
+    }
+    for (what, here, there) in
+        [("server", &found.server, &expected.server), ("cluster", &found.cluster, &expected.cluster)]
+    {
+        if let Some(here) = here
+            && here != there
+        {
+            return Err(mismatch(format!(
+                "client {name:?} has the {what} {here:?} here but {there:?} in the roster: correct one of them"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The first thing in which a drawn world differs from the roster.
+fn differs(drawn: &Roster, roster: &Roster) -> String {
+    let advice = "use the experiment and the roster of one `fedkin provision`";
+    if drawn.clients.len() != roster.clients.len() {
+        return format!(
+            "{} clients are drawn here but {} are in the roster: {advice}",
+            drawn.clients.len(),
+            roster.clients.len()
+        );
+    }
+    if let Some((here, there)) = drawn.clients.iter().zip(&roster.clients).find(|(here, there)| here != there)
+    {
+        return format!(
+            "client {:?} is drawn here as {here:?} but is {there:?} in the roster: {advice}",
+            here.name
+        );
+    }
+    if drawn.schema != roster.schema {
+        return format!(
+            "the features are {} here but {} in the roster: {advice}",
+            drawn.schema.column_names().join(", "),
+            roster.schema.column_names().join(", ")
+        );
+    }
+    if drawn.dimension != roster.dimension {
+        return format!(
+            "models have {} parameters here but {} in the roster: {advice}",
+            drawn.dimension, roster.dimension
+        );
+    }
+    format!("the servers, clusters or edges drawn here are not those of the roster: {advice}")
+}

@@ -1,0 +1,143 @@
+//! From a node's config to a node that runs.
+
+use super::{Deployment, NodeConfig, Noise};
+use crate::error::Error;
+use fedkin_core::privacy::Chain;
+use fedkin_core::rng::simulated_secret;
+use fedkin_core::round::Mode;
+use fedkin_runtime::nats::{PostConfig, Storage, Tls, Token};
+use fedkin_runtime::node::{
+    Blueprint, ClientMachines, ClientOptions, Hosted, Joining, Names, Routes, ServerMachine, ServerOptions,
+};
+use fedkin_runtime::store::{Secret, Vault};
+use std::time::Duration;
+
+/// A client process that is ready to run.
+pub struct ReadyClients {
+    /// Its clients.
+    pub clients: Box<dyn ClientMachines>,
+    /// Their disk.
+    pub vault: Vault,
+    /// The rest.
+    pub options: ClientOptions,
+}
+
+impl Deployment {
+    fn blueprint<'a>(&'a self, context: &'a fedkin_core::algorithm::Context) -> Blueprint<'a> {
+        Blueprint {
+            algorithm: self.plan.row.name,
+            values: &self.plan.config.algorithm_values,
+            context,
+            run: &self.run,
+            federation: &self.federation,
+            fingerprint: self.fingerprint,
+        }
+    }
+
+    /// When steps close, and after which time.
+    pub fn mode(&self) -> (Mode, Option<Duration>) {
+        let network = &self.plan.config.network;
+        if network.text("mode") != Some("deadline") {
+            return (Mode::Strict, None);
+        }
+        let quorum = network.number("quorum").unwrap_or(1.0);
+        let seconds = network.number("deadline").unwrap_or(30.0);
+        (Mode::Deadline { quorum }, Some(Duration::from_secs_f64(seconds.clamp(0.001, 1e9))))
+    }
+
+    fn resend(&self) -> Duration {
+        let seconds = self.plan.config.network.number("resend").unwrap_or(2.0);
+        Duration::from_secs_f64(seconds.clamp(0.01, 1e6))
+    }
+
+    /// The transport of a node.
+    pub fn post(&self, node: &NodeConfig) -> PostConfig {
+        let token = Token::of(&node.name);
+        let mut post = PostConfig::new(&node.broker.url, &self.run_id(), token);
+        post.tls = node.broker.tls.as_ref().map(|tls| Tls {
+            ca: tls.ca.clone(),
+            certificate: tls.certificate.clone(),
+            key: tls.key.clone(),
+        });
+        post.allow_plain = node.broker.allow_plain;
+        post.api_prefix.clone_from(&node.broker.api);
+        // Nothing rests on the broker's disk: whatever it loses is sent again.
+        post.storage = Storage::Memory;
+        post
+    }
+
+    fn routes(&self) -> Routes {
+        let tokens = |names: &[String]| names.iter().map(|name| Token::of(name)).collect();
+        Routes { servers: tokens(&self.nodes.servers), clients: tokens(&self.nodes.hosts) }
+    }
+
+    fn names(&self) -> Names {
+        Names {
+            servers: self.federation.server_names().to_vec(),
+            clients: self.federation.client_names().to_vec(),
+        }
+    }
+
+    /// The servers of a node, ready to run.
+    pub fn server_node(
+        &self,
+        node: &NodeConfig,
+    ) -> Result<(Vec<Box<dyn ServerMachine>>, ServerOptions), Error> {
+        let (mode, deadline) = self.mode();
+        let context = self.plan.context();
+        let machines = self.blueprint(&context).servers(&self.servers_of(node)?, mode)?;
+        let options = ServerOptions {
+            post: self.post(node).manager(),
+            state: node.state.clone(),
+            fingerprint: self.fingerprint,
+            routes: self.routes(),
+            names: self.names(),
+            rounds: self.run.rounds,
+            deadline,
+            resend: self.resend(),
+            observe: node.observe.listen,
+        };
+        Ok((machines, options))
+    }
+
+    /// The clients of a node, ready to run: their records are read and their vault is open.
+    pub fn client_node(&self, node: &NodeConfig) -> Result<ReadyClients, Error> {
+        let records = self.records_of(node)?;
+        let secret = match node.noise {
+            Noise::Os => Secret::Os,
+            // Not used: seeded secrets follow from the seed, as in one process.
+            Noise::Seeded => Secret::Given([0; 32]),
+        };
+        let place = |error: &dyn std::fmt::Display| Error::Deploy {
+            place: node.state.display().to_string(),
+            message: error.to_string(),
+        };
+        let vault = Vault::open(&node.state, secret).map_err(|error| place(&error))?;
+        let mut joining = Vec::with_capacity(records.len());
+        let mut hosted = std::collections::BTreeMap::new();
+        for record in records {
+            let name = self.federation.client_name(record.id).to_string();
+            let secret = match node.noise {
+                Noise::Os => vault.secret(&name),
+                Noise::Seeded => simulated_secret(self.run.seed, record.id),
+            };
+            let chain: Chain = vault.account(&name, &record.fingerprint);
+            // A digest of few records could be guessed; under the secret it only tells whether they changed.
+            let shown = *blake3::keyed_hash(&secret, &record.fingerprint).as_bytes();
+            hosted.insert(record.id, Hosted { name, fingerprint: record.fingerprint });
+            joining.push(Joining { id: record.id, data: record.train, secret, shown, chain });
+        }
+        let context = self.plan.context();
+        let clients = self.blueprint(&context).clients(joining)?;
+        let options = ClientOptions {
+            post: self.post(node),
+            fingerprint: self.fingerprint,
+            routes: self.routes(),
+            names: self.names(),
+            hosted,
+            resend: self.resend(),
+            observe: node.observe.listen,
+        };
+        Ok(ReadyClients { clients, vault, options })
+    }
+}

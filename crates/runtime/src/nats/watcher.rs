@@ -1,0 +1,31 @@
+//! Reads what nodes say about themselves, without a mailbox of its own: it disturbs nobody, not even a node of the
+//! same name.
+
+use std::sync::Arc;
+
+use super::config::{PostConfig, PostError};
+use super::post::{Status, open_wire, read_status};
+use super::subjects::{self, Token};
+use super::wire::Wire;
+
+/// A connection that only reads statuses.
+#[derive(Debug)]
+pub struct Watcher {
+    wire: Arc<Wire>,
+}
+
+impl Watcher {
+    /// Connects.
+    pub async fn open(config: PostConfig) -> Result<Self, PostError> {
+        if !subjects::is_run(&config.run) {
+            return Err(PostError::Run(config.run));
+        }
+        let (wire, _) = open_wire(config).await?;
+        Ok(Self { wire })
+    }
+
+    /// What a node last said about itself. Needs the permission of a server or an observer.
+    pub async fn read_status(&self, node: &Token) -> Result<Option<Status>, PostError> {
+        read_status(&self.wire, node).await
+    }
+}

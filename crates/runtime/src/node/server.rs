@@ -1,0 +1,358 @@
+//! Runs the servers of one process.
+
+use super::machine::{ServerMachine, Standing};
+use super::mail::Mail;
+use super::observe::Observer;
+use super::status::{ClientStatus, LISTED, NodeStatus, ServerStatus};
+use super::telemetry::{Names, Telemetry};
+use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
+use crate::nats::{Event, Post, PostConfig, Token};
+use crate::store::ServerStore;
+use fedkin_core::round::{Effect, Envelope, Note, Peer, Record};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+
+/// What a server process is started with.
+pub struct ServerOptions {
+    /// The transport.
+    pub post: PostConfig,
+    /// Where the servers' records are kept.
+    pub state: PathBuf,
+    /// The digest all nodes agree on.
+    pub fingerprint: [u8; 32],
+    /// Who lives where.
+    pub routes: Routes,
+    /// Names for people.
+    pub names: Names,
+    /// Rounds of the run, for the status.
+    pub rounds: u32,
+    /// How long a step may take; nothing in strict mode.
+    pub deadline: Option<Duration>,
+    /// Between two signs of life.
+    pub resend: Duration,
+    /// Where metrics are served.
+    pub observe: Option<SocketAddr>,
+}
+
+struct One {
+    machine: Box<dyn ServerMachine>,
+    store: ServerStore,
+    standing: Standing,
+    since: Instant,
+    /// When each client was last heard, by position.
+    heard: Vec<Option<Instant>>,
+    done: bool,
+}
+
+struct Process {
+    servers: Vec<One>,
+    mail: Mail,
+    me: Token,
+    names: Names,
+    rounds: u32,
+    telemetry: Arc<Telemetry>,
+    stop: watch::Receiver<bool>,
+    /// Messages between servers of this process.
+    inside: VecDeque<Envelope>,
+    /// Messages for other processes; sent together once everything before them is durable.
+    outside: Vec<Envelope>,
+}
+
+/// The node was told to stop while its disk was full.
+struct Halted;
+
+/// Runs servers until their work is done or `stop` turns true; restores what is on disk first. Returns the machines,
+/// so that the models they hold can be kept.
+pub async fn serve(
+    machines: Vec<Box<dyn ServerMachine>>,
+    options: ServerOptions,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(Ending, Vec<Box<dyn ServerMachine>>), NodeError> {
+    let telemetry = Telemetry::new(options.names.clone());
+    let _observer = Observer::maybe(options.observe, &telemetry).await?;
+    let mut process = Process {
+        servers: open(machines, &options)?,
+        mail: Mail::new(options.fingerprint, options.routes),
+        me: options.post.node.clone(),
+        names: options.names,
+        rounds: options.rounds,
+        telemetry,
+        stop: stop.clone(),
+        inside: VecDeque::new(),
+        outside: Vec::new(),
+    };
+    let mut post = Post::open(options.post).await?;
+    process.telemetry.connected.set(1);
+    let mut beats = tokio::time::interval(options.resend);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heard = Instant::now();
+    let mut going = process.all(|machine| machine.start()).await?;
+    while going.is_ok() && !process.servers.iter().all(|one| one.done) {
+        process.flush(&post)?;
+        let wake = options.deadline.map(|deadline| process.wakes(deadline));
+        going = tokio::select! {
+            event = post.next() => match process.open(event) {
+                Mailed::Envelopes(envelopes) => {
+                    heard = Instant::now();
+                    process.receive(envelopes).await?
+                }
+                Mailed::Again => process.all(|machine| machine.resend()).await?,
+                Mailed::Nothing => Ok(()),
+            },
+            _ = beats.tick() => {
+                process.publish(&post).await;
+                if process.only_servers_missing() && heard.elapsed() > options.resend * PATIENCE {
+                    tracing::warn!("every client has its model; silent neighbours are not waited for any longer");
+                    break;
+                }
+                process.all(|machine| machine.beat()).await?
+            }
+            () = sleep_until(wake) => process.expire(options.deadline).await?,
+            () = stopped(&mut stop) => Err(Halted),
+        };
+    }
+    process.flush(&post)?;
+    process.publish(&post).await;
+    post.flush(Duration::from_secs(5)).await;
+    let ending = if going.is_ok() { Ending::Done } else { Ending::Stopped };
+    Ok((ending, process.servers.into_iter().map(|one| one.machine).collect()))
+}
+
+fn open(machines: Vec<Box<dyn ServerMachine>>, options: &ServerOptions) -> Result<Vec<One>, NodeError> {
+    let mut servers = Vec::with_capacity(machines.len());
+    for mut machine in machines {
+        let name = options.names.servers.get(machine.id() as usize).cloned().unwrap_or_default();
+        let folder = options.state.join(Token::of(&name).as_str());
+        let (store, kept) = ServerStore::open(&folder)?;
+        if let Some(full) = &kept.snapshot {
+            machine.restore(full, &kept.deltas).map_err(|lost| NodeError::Lost {
+                what: format!("the records of server {name:?} in {}", folder.display()),
+                why: lost.to_string(),
+            })?;
+            tracing::info!(server = name, step = machine.standing().step, "restored");
+        }
+        let standing = machine.standing();
+        let heard = vec![None; machine.members().len()];
+        servers.push(One { machine, store, standing, since: Instant::now(), heard, done: false });
+    }
+    Ok(servers)
+}
+
+/// Never, where there is no deadline.
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+enum Mailed {
+    Envelopes(Vec<Envelope>),
+    /// The mailbox may have lost something.
+    Again,
+    Nothing,
+}
+
+impl Process {
+    fn open(&mut self, event: Event) -> Mailed {
+        match event {
+            Event::Delivery(delivery) => {
+                self.telemetry.received_bytes.inc_by(delivery.payload.len() as u64);
+                match self.mail.open(&delivery.from, &delivery.payload) {
+                    Ok((envelopes, refused)) => {
+                        for refused in refused {
+                            self.telemetry.incident(delivery.from.as_str(), &refused.to_string());
+                        }
+                        Mailed::Envelopes(envelopes)
+                    }
+                    Err(refused) => {
+                        self.telemetry.incident(delivery.from.as_str(), &refused.to_string());
+                        Mailed::Nothing
+                    }
+                }
+            }
+            Event::Incident(incident) => {
+                self.telemetry.incident(incident.from.as_str(), &incident.reason.to_string());
+                Mailed::Nothing
+            }
+            Event::Reconnected => {
+                self.telemetry.connected.set(1);
+                self.telemetry.reconnects.inc();
+                self.telemetry.trouble(None);
+                Mailed::Again
+            }
+            Event::Disconnected => {
+                tracing::warn!("the broker is out of reach");
+                self.telemetry.connected.set(0);
+                self.telemetry.trouble(Some("the broker is out of reach".into()));
+                Mailed::Nothing
+            }
+        }
+    }
+
+    /// Lets every server do something.
+    async fn all(
+        &mut self,
+        act: impl Fn(&mut Box<dyn ServerMachine>) -> Vec<Effect>,
+    ) -> Result<Result<(), Halted>, NodeError> {
+        for s in 0..self.servers.len() {
+            let effects = act(&mut self.servers[s].machine);
+            if let Err(halted) = self.perform(s, effects).await? {
+                return Ok(Err(halted));
+            }
+        }
+        self.receive(Vec::new()).await
+    }
+
+    /// Gives every envelope to its server, and what servers of this process say to each other as well.
+    async fn receive(&mut self, envelopes: Vec<Envelope>) -> Result<Result<(), Halted>, NodeError> {
+        self.inside.extend(envelopes);
+        while let Some(envelope) = self.inside.pop_front() {
+            let Peer::Server(id) = envelope.to else { continue };
+            let Some(s) = self.servers.iter().position(|one| one.machine.id() == id) else { continue };
+            let one = &mut self.servers[s];
+            if let Peer::Client(client) = envelope.from
+                && let Ok(at) = one.machine.members().binary_search_by_key(&client, |member| member.id)
+            {
+                one.heard[at] = Some(Instant::now());
+            }
+            let effects = one.machine.receive(&envelope);
+            if let Err(halted) = self.perform(s, effects).await? {
+                return Ok(Err(halted));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn expire(&mut self, deadline: Option<Duration>) -> Result<Result<(), Halted>, NodeError> {
+        let Some(deadline) = deadline else { return Ok(Ok(())) };
+        for s in 0..self.servers.len() {
+            let one = &mut self.servers[s];
+            if one.since.elapsed() >= deadline {
+                let effects = one.machine.expire(one.standing.step);
+                one.since = Instant::now();
+                if let Err(halted) = self.perform(s, effects).await? {
+                    return Ok(Err(halted));
+                }
+            }
+        }
+        self.receive(Vec::new()).await
+    }
+
+    fn wakes(&self, deadline: Duration) -> Instant {
+        self.servers.iter().map(|one| one.since + deadline).min().unwrap_or_else(Instant::now)
+    }
+
+    /// Does what a server wants done; whatever is sent is sent later, after all records before it are durable.
+    async fn perform(&mut self, s: usize, effects: Vec<Effect>) -> Result<Result<(), Halted>, NodeError> {
+        for effect in effects {
+            match effect {
+                Effect::Commit(record) => {
+                    let store = &mut self.servers[s].store;
+                    let commit = || match &record {
+                        Record::Full(bytes) => store.snapshot(bytes),
+                        Record::Delta(bytes) => store.commit(bytes),
+                        Record::Client { .. } => Ok(()),
+                    };
+                    if !durable(&self.telemetry, &mut self.stop, commit).await? {
+                        return Ok(Err(Halted));
+                    }
+                }
+                Effect::Send(envelope) => {
+                    if self.mail.routes().node(envelope.to) == Some(&self.me) {
+                        self.inside.push_back(envelope);
+                    } else {
+                        self.outside.push(envelope);
+                    }
+                }
+                Effect::Note(Note::Turned(Peer::Server(who), why)) if !self.is_mine(who) => {
+                    // Said by a neighbour, or of it: two servers that do not fit cannot finish a run.
+                    let who = format!("server {}", self.names.server(who));
+                    return Err(NodeError::Turned { who, why });
+                }
+                Effect::Note(note) => self.telemetry.note(&note),
+                Effect::Done => self.servers[s].done = true,
+            }
+        }
+        let one = &mut self.servers[s];
+        let standing = one.machine.standing();
+        if standing != one.standing {
+            one.standing = standing;
+            one.since = Instant::now();
+            self.telemetry.step.set(i64::from(standing.step));
+        }
+        Ok(Ok(()))
+    }
+
+    fn is_mine(&self, server: u32) -> bool {
+        self.servers.iter().any(|one| one.machine.id() == server)
+    }
+
+    fn flush(&mut self, post: &Post) -> Result<(), NodeError> {
+        if !self.outside.is_empty() {
+            let envelopes = std::mem::take(&mut self.outside);
+            let bytes = self.mail.send(&post.sender(), envelopes)?;
+            self.telemetry.sent_bytes.inc_by(bytes as u64);
+        }
+        Ok(())
+    }
+
+    fn only_servers_missing(&self) -> bool {
+        self.servers.iter().all(|one| one.standing.ended && one.machine.waits_for().is_empty())
+    }
+
+    async fn publish(&self, post: &Post) {
+        let servers: Vec<ServerStatus> = self.servers.iter().map(|one| self.status(one)).collect();
+        let joined: usize = servers.iter().map(|server| server.joined).sum();
+        self.telemetry.clients.set(joined as i64);
+        let status = NodeStatus { node: self.me.as_str().to_string(), servers };
+        if let Ok(bytes) = serde_json::to_vec(&status)
+            && let Err(error) = post.publish_status(bytes.into()).await
+        {
+            tracing::debug!(%error, "no status published");
+        }
+    }
+
+    fn status(&self, one: &One) -> ServerStatus {
+        let waits = one.machine.waits_for();
+        let members = one.machine.members();
+        let known = (0..members.len()).map(|position| one.machine.known(position));
+        let listed = members.iter().zip(known.clone()).zip(&one.heard).take(LISTED);
+        let listed = listed.map(|((member, known), heard)| ClientStatus {
+            client: self.names.clients.get(member.id as usize).cloned().unwrap_or_default(),
+            silent_seconds: heard.map(|heard| heard.elapsed().as_secs_f64()),
+            step: known.map_or(0, |known| known.step),
+            spent: known.map_or(0, |known| known.spent),
+            awaited: waits.binary_search(&member.id).is_ok(),
+        });
+        let stage = match one.standing {
+            _ if one.done => "done",
+            Standing { ended: true, .. } => "delivering",
+            Standing { sharing: true, .. } => "sharing",
+            _ => "asking",
+        };
+        ServerStatus {
+            server: self.names.servers.get(one.machine.id() as usize).cloned().unwrap_or_default(),
+            step: one.standing.step,
+            rounds: self.rounds,
+            stage: stage.to_string(),
+            seconds_in_stage: one.since.elapsed().as_secs_f64(),
+            waits_for: waits.len(),
+            waits_for_servers: one
+                .machine
+                .waits_for_servers()
+                .iter()
+                .filter_map(|id| self.names.servers.get(*id as usize).cloned())
+                .collect(),
+            clients: members.len(),
+            joined: known.clone().flatten().count(),
+            most_spent: known.flatten().map(|known| known.spent).max().unwrap_or(0),
+            listed: listed.collect(),
+        }
+    }
+}
