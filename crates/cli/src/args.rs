@@ -141,7 +141,7 @@ pub(crate) struct Run {
     /// Where the servers and clients live: in this process, or in processes of their own on a NATS broker
     #[arg(long, value_enum, default_value_t = Runtime::Local)]
     pub(crate) runtime: Runtime,
-    /// The broker, such as nats://127.0.0.1:4222 [default: one is started for this run]
+    /// The broker, such as `nats://127.0.0.1:4222` [default: one is started for this run]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Number of processes, servers and clients together [default: one per server and one for all clients]

@@ -11,6 +11,10 @@ pub trait Sink {
     fn bytes(&mut self, bytes: &[u8]);
     /// Numbers that mean something.
     fn numbers(&mut self, numbers: &[f64]);
+    /// How many values of a list follow.
+    fn length(&mut self, count: usize) {
+        self.bytes(&(count as u64).to_le_bytes());
+    }
 }
 
 /// Data that can cross between nodes and be kept on disk.
@@ -21,6 +25,25 @@ pub trait Codec: Sized {
     fn put<S: Sink>(&self, sink: &mut S);
     /// Reads back what `put` wrote.
     fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged>;
+
+    /// Visits every value of a list, its length aside.
+    fn put_all<S: Sink>(items: &[Self], sink: &mut S) {
+        for item in items {
+            item.put(sink);
+        }
+    }
+    /// Reads so many values.
+    fn get_all(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, Damaged> {
+        // Grown step by step: the count is not to be believed before the items are there.
+        let mut items = Vec::with_capacity(count.min(reader.left() + 1));
+        for _ in 0..count {
+            items.push(Self::get(reader)?);
+            if items.len() > (1 << 32) {
+                return Err(Damaged);
+            }
+        }
+        Ok(items)
+    }
 
     /// The bytes of this value.
     fn to_bytes(&self) -> Vec<u8> {
@@ -58,9 +81,24 @@ impl Sink for Bytes {
     }
 }
 
-/// A digest over values, without building their bytes.
-#[derive(Debug, Default)]
-pub struct Digest(blake3::Hasher);
+/// A digest over values. Short ones are gathered and hashed in one go, as most messages are short.
+#[derive(Debug)]
+pub struct Digest {
+    key: Option<[u8; 32]>,
+    gathered: [u8; SHORT],
+    length: usize,
+    /// Everything before what is gathered, once there is more than fits.
+    long: Option<Box<blake3::Hasher>>,
+}
+
+/// One chunk of BLAKE3.
+const SHORT: usize = 1024;
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self { key: None, gathered: [0; SHORT], length: 0, long: None }
+    }
+}
 
 impl Digest {
     /// The digest of one value.
@@ -72,31 +110,64 @@ impl Digest {
 
     /// A digest that only the holder of a key can make.
     pub(crate) fn keyed(key: &[u8; 32]) -> Self {
-        Self(blake3::Hasher::new_keyed(key))
+        Self { key: Some(*key), ..Self::default() }
     }
 
     /// A digest that cannot be taken for one of another context.
     pub(crate) fn derived(context: &'static str) -> Self {
-        Self(blake3::Hasher::new_derive_key(context))
+        Self { long: Some(Box::new(blake3::Hasher::new_derive_key(context))), ..Self::default() }
     }
 
     /// The digest of all values put so far.
     pub fn finish(&self) -> [u8; 32] {
-        *self.0.finalize().as_bytes()
+        let gathered = &self.gathered[..self.length];
+        let hash = match (&self.long, &self.key) {
+            (Some(long), _) => long.as_ref().clone().update(gathered).finalize(),
+            (None, Some(key)) => blake3::keyed_hash(key, gathered),
+            (None, None) => blake3::hash(gathered),
+        };
+        *hash.as_bytes()
+    }
+
+    /// Room for more bytes, at least one and at most so many.
+    fn room(&mut self, most: usize) -> &mut [u8] {
+        if self.length == SHORT {
+            let key = &self.key;
+            let long = self.long.get_or_insert_with(|| {
+                Box::new(key.as_ref().map_or_else(blake3::Hasher::new, blake3::Hasher::new_keyed))
+            });
+            long.update(&self.gathered);
+            self.length = 0;
+        }
+        let start = self.length;
+        self.length = SHORT.min(start + most);
+        &mut self.gathered[start..self.length]
     }
 }
 
 impl Sink for Digest {
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
+    fn bytes(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = self.room(bytes.len());
+            let (now, later) = bytes.split_at(room.len());
+            room.copy_from_slice(now);
+            bytes = later;
+        }
     }
-    fn numbers(&mut self, numbers: &[f64]) {
-        let mut buffer = [0u8; 512];
-        for part in numbers.chunks(64) {
-            for (slot, number) in buffer.chunks_exact_mut(8).zip(part) {
-                slot.copy_from_slice(&number.to_le_bytes());
+    fn numbers(&mut self, mut numbers: &[f64]) {
+        while !numbers.is_empty() {
+            let whole = (SHORT - self.length) / 8;
+            if whole == 0 {
+                // The next number lies across the border of two chunks.
+                self.bytes(&numbers[0].to_le_bytes());
+                numbers = &numbers[1..];
+                continue;
             }
-            self.0.update(&buffer[..part.len() * 8]);
+            let (now, later) = numbers.split_at(whole.min(numbers.len()));
+            for (slot, number) in self.room(8 * now.len()).as_chunks_mut::<8>().0.iter_mut().zip(now) {
+                *slot = number.to_le_bytes();
+            }
+            numbers = later;
         }
     }
 }
@@ -109,6 +180,27 @@ impl Sink for Count {
     fn bytes(&mut self, _: &[u8]) {}
     fn numbers(&mut self, numbers: &[f64]) {
         self.0 += numbers.len();
+    }
+}
+
+/// The lengths of all lists of a value: two values of one shape can be computed with together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Shape(Vec<usize>);
+
+impl Shape {
+    /// The shape of a value.
+    pub fn of<T: Codec>(value: &T) -> Self {
+        let mut shape = Self::default();
+        value.put(&mut shape);
+        shape
+    }
+}
+
+impl Sink for Shape {
+    fn bytes(&mut self, _: &[u8]) {}
+    fn numbers(&mut self, _: &[f64]) {}
+    fn length(&mut self, count: usize) {
+        self.0.push(count);
     }
 }
 
@@ -185,7 +277,27 @@ macro_rules! integer_codec {
     )*};
 }
 
-integer_codec!(u8, u16, u32, u64);
+integer_codec!(u16, u32, u64);
+
+/// Bytes are taken as they are, many at a time.
+impl Codec for u8 {
+    fn schema() -> String {
+        "u8".into()
+    }
+    fn put<S: Sink>(&self, sink: &mut S) {
+        sink.bytes(&[*self]);
+    }
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        let [byte] = reader.array()?;
+        Ok(byte)
+    }
+    fn put_all<S: Sink>(items: &[Self], sink: &mut S) {
+        sink.bytes(items);
+    }
+    fn get_all(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Self>, Damaged> {
+        Ok(reader.take(count)?.to_vec())
+    }
+}
 
 /// A digest or a fingerprint.
 impl Codec for [u8; 32] {
@@ -243,7 +355,7 @@ impl Codec for Vec<f64> {
         "[f64]".into()
     }
     fn put<S: Sink>(&self, sink: &mut S) {
-        sink.bytes(&(self.len() as u64).to_le_bytes());
+        sink.length(self.len());
         sink.numbers(self);
     }
     fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
@@ -260,20 +372,12 @@ impl<T: Codec> Codec for Box<[T]> {
         format!("[{}]", T::schema())
     }
     fn put<S: Sink>(&self, sink: &mut S) {
-        sink.bytes(&(self.len() as u64).to_le_bytes());
-        self.iter().for_each(|item| item.put(sink));
+        sink.length(self.len());
+        T::put_all(self, sink);
     }
     fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
         let count = reader.length(0)?;
-        // Grown step by step: the count is not to be believed before the items are there.
-        let mut items = Vec::with_capacity(count.min(reader.left() + 1));
-        for _ in 0..count {
-            items.push(T::get(reader)?);
-            if items.len() > (1 << 32) {
-                return Err(Damaged);
-            }
-        }
-        Ok(items.into_boxed_slice())
+        Ok(T::get_all(reader, count)?.into_boxed_slice())
     }
 }
 
@@ -365,6 +469,44 @@ mod tests {
         other.gradient[1] = 2.0;
         assert_ne!(Digest::of(&sample()), Digest::of(&other));
         assert_eq!(Digest::of(&sample()), *blake3::hash(&sample().to_bytes()).as_bytes());
+    }
+
+    #[test]
+    fn a_digest_of_any_length_is_that_of_the_bytes() {
+        for (head, count) in [(0, 127), (3, 127), (7, 128), (0, 128), (5, 129), (8, 700)] {
+            let numbers: Vec<f64> = (0..count).map(f64::from).collect();
+            let value = (vec![7u8; head].into_boxed_slice(), numbers);
+            let bytes = value.to_bytes();
+            assert_eq!(Digest::of(&value), *blake3::hash(&bytes).as_bytes(), "{head} and {count}");
+            let mut keyed = Digest::keyed(&[9; 32]);
+            value.put(&mut keyed);
+            assert_eq!(keyed.finish(), *blake3::keyed_hash(&[9; 32], &bytes).as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_derived_digest_depends_on_its_context() {
+        let digest = |mut digest: Digest, length: usize| {
+            vec![1.0; length].put(&mut digest);
+            digest.finish()
+        };
+        for length in [1, 200, 2000] {
+            let plain = digest(Digest::default(), length);
+            assert_ne!(digest(Digest::derived("a"), length), digest(Digest::derived("b"), length));
+            assert_ne!(digest(Digest::derived("a"), length), plain);
+            let mut hasher = blake3::Hasher::new_derive_key("a");
+            hasher.update(&vec![1.0; length].to_bytes());
+            assert_eq!(digest(Digest::derived("a"), length), *hasher.finalize().as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_shape_is_the_lengths_and_nothing_else() {
+        let mut other = Pick { model: 8, loss: 0.5, ..sample() };
+        other.gradient[0] = 9.0;
+        assert_eq!(Shape::of(&sample()), Shape::of(&other));
+        other.gradient.push(1.0);
+        assert_ne!(Shape::of(&sample()), Shape::of(&other));
     }
 
     #[test]

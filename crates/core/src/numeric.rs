@@ -8,42 +8,105 @@ const LANES: usize = 8;
 /// A rest of half a block or more still goes through whole vectors, to the same lanes.
 const HALF: usize = 4;
 
-fn fold(lanes: [f64; LANES]) -> f64 {
-    let [a, b, c, d, e, f, g, h] = lanes;
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
+/// Half of the lanes: one vector of the processor.
+type Quad = [f64; HALF];
+/// Lanes 0 to 3 and 4 to 7. Passed by value and never indexed by a run-time number: they stay in registers.
+type Lanes = [Quad; 2];
+
+#[inline]
+fn grow(sum: Quad, x: &Quad, y: &Quad, term: impl Fn(f64, f64) -> f64) -> Quad {
+    std::array::from_fn(|i| sum[i] + term(x[i], y[i]))
 }
 
-/// The sum over all pairs of entries of a term, in eight lanes.
+#[inline]
+fn fold([low, high]: Lanes) -> f64 {
+    let [a, b, c, d]: Quad = std::array::from_fn(|i| low[i] + high[i]);
+    (a + c) + (b + d)
+}
+
+/// Adds the terms of fewer than four entries, with zeros behind them. A term of two zeros is zero, and as a
+/// lane starts from plus zero it never holds minus zero: adding that term changes no bit. A function of its
+/// own, so that lanes stay in registers where there is no such rest.
+#[inline(never)]
+fn grow_by_rest(sum: Quad, x: &[f64], y: &[f64], term: impl Fn(f64, f64) -> f64) -> Quad {
+    let padded = |rest: &[f64]| -> Quad { std::array::from_fn(|i| rest.get(i).copied().unwrap_or(0.0)) };
+    grow(sum, &padded(x), &padded(y), term)
+}
+
+/// The sum after the last entries, fewer than eight.
+#[allow(clippy::inline_always)] // A call would pass the lanes through memory.
+#[inline(always)]
+fn finish([mut low, mut high]: Lanes, a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
+    let ((left, a), (right, b)) = (a.as_chunks::<HALF>(), b.as_chunks::<HALF>());
+    if let (Some(left), Some(right)) = (left.first(), right.first()) {
+        low = grow(low, left, right, &term);
+        if !a.is_empty() {
+            high = grow_by_rest(high, a, b, &term);
+        }
+    } else if !a.is_empty() {
+        low = grow_by_rest(low, a, b, &term);
+    }
+    fold([low, high])
+}
+
+/// The sum over all pairs of entries of a term that is zero for two zeros, in eight lanes.
 #[inline]
 fn sum_of(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     debug_assert_eq!(a.len(), b.len());
-    let mut lanes = [0.0; LANES];
+    let [mut low, mut high] = [[0.0; HALF]; 2];
     let (left, left_rest) = a.as_chunks::<LANES>();
     let (right, right_rest) = b.as_chunks::<LANES>();
     for (x, y) in left.iter().zip(right) {
-        for i in 0..LANES {
-            lanes[i] += term(x[i], y[i]);
-        }
+        let ((x, x_high), (y, y_high)) = (halves(x), halves(y));
+        low = grow(low, &x, &y, &term);
+        high = grow(high, &x_high, &y_high, &term);
     }
-    let (left, left_rest) = left_rest.as_chunks::<HALF>();
-    let (right, right_rest) = right_rest.as_chunks::<HALF>();
-    let mut lane = 0;
-    for (x, y) in left.iter().zip(right) {
-        for i in 0..HALF {
-            lanes[i] += term(x[i], y[i]);
-        }
-        lane = HALF;
-    }
-    for (x, y) in left_rest.iter().zip(right_rest) {
-        lanes[lane] += term(*x, *y);
-        lane += 1;
-    }
-    fold(lanes)
+    finish([low, high], left_rest, right_rest, term)
+}
+
+#[inline]
+fn halves(&[a, b, c, d, e, f, g, h]: &[f64; LANES]) -> (Quad, Quad) {
+    ([a, b, c, d], [e, f, g, h])
 }
 
 /// Inner product of two vectors of the same length.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     sum_of(a, b, |x, y| x * y)
+}
+
+/// Inner products of two rows with `x`: the sums of `dot`, side by side so that `x` is loaded once.
+#[inline]
+fn two_dots(a: &[f64], b: &[f64], x: &[f64]) -> (f64, f64) {
+    let product = |a: f64, b: f64| a * b;
+    let ((a, a_rest), (b, b_rest), (x, x_rest)) =
+        (a.as_chunks::<LANES>(), b.as_chunks::<LANES>(), x.as_chunks::<LANES>());
+    let [mut a_low, mut a_high, mut b_low, mut b_high] = [[0.0; HALF]; 4];
+    for ((a, b), x) in a.iter().zip(b).zip(x) {
+        let ((a, a_top), (b, b_top), (x, x_top)) = (halves(a), halves(b), halves(x));
+        a_low = grow(a_low, &a, &x, product);
+        a_high = grow(a_high, &a_top, &x_top, product);
+        b_low = grow(b_low, &b, &x, product);
+        b_high = grow(b_high, &b_top, &x_top, product);
+    }
+    (finish([a_low, a_high], a_rest, x_rest, product), finish([b_low, b_high], b_rest, x_rest, product))
+}
+
+/// Calls `each` with the number of every row of a matrix and its inner product with `x`.
+#[inline]
+pub fn products(matrix: &[f64], x: &[f64], mut each: impl FnMut(usize, f64)) {
+    let columns = x.len();
+    debug_assert!(columns > 0 && matrix.len().is_multiple_of(columns));
+    let (mut left, mut at) = (matrix, 0);
+    while let Some((pair, rest)) = left.split_at_checked(2 * columns) {
+        let (a, b) = pair.split_at(columns);
+        let (a, b) = two_dots(a, b, x);
+        each(at, a);
+        each(at + 1, b);
+        (left, at) = (rest, at + 2);
+    }
+    if !left.is_empty() {
+        each(at, dot(left, x));
+    }
 }
 
 /// Squared Euclidean norm.
@@ -57,13 +120,31 @@ pub fn distance2(a: &[f64], b: &[f64]) -> f64 {
     sum_of(a, b, |x, y| (x - y) * (x - y))
 }
 
+/// `y = f(y, x)` entry by entry, whole vectors first.
+#[inline]
+pub fn update(y: &mut [f64], x: &[f64], f: impl Fn(f64, f64) -> f64) {
+    debug_assert_eq!(x.len(), y.len());
+    let ((ys, y_rest), (xs, x_rest)) = (y.as_chunks_mut::<LANES>(), x.as_chunks::<LANES>());
+    // A block is read before it is written: whatever the compiler knows about aliases, it may use vectors.
+    for (y, x) in ys.iter_mut().zip(xs) {
+        let (old, x) = (*y, *x);
+        *y = std::array::from_fn(|i| f(old[i], x[i]));
+    }
+    let ((ys, y_rest), (xs, x_rest)) = (y_rest.as_chunks_mut::<HALF>(), x_rest.as_chunks::<HALF>());
+    // At most one; a loop would invite the compiler to unroll it.
+    if let (Some(y), Some(x)) = (ys.first_mut(), xs.first()) {
+        let (old, x) = (*y, *x);
+        *y = std::array::from_fn(|i| f(old[i], x[i]));
+    }
+    for (y, x) in y_rest.iter_mut().zip(x_rest) {
+        *y = f(*y, *x);
+    }
+}
+
 /// `y += alpha * x`.
 #[inline]
 pub fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
-    debug_assert_eq!(x.len(), y.len());
-    for (y, x) in y.iter_mut().zip(x) {
-        *y += alpha * x;
-    }
+    update(y, x, |y, x| y + alpha * x);
 }
 
 /// `y *= alpha`.
@@ -76,9 +157,7 @@ pub fn scale(alpha: f64, y: &mut [f64]) {
 
 /// `mean += weight * (value - mean)`: one step of an exponential average.
 pub fn blend(mean: &mut [f64], value: &[f64], weight: f64) {
-    for (mean, value) in mean.iter_mut().zip(value) {
-        *mean += weight * (value - *mean);
-    }
+    update(mean, value, |mean, value| mean + weight * (value - mean));
 }
 
 /// A Cholesky factor, lower triangle packed by rows: `n (n + 1) / 2` numbers. The diagonal holds
@@ -123,6 +202,20 @@ impl Cholesky {
     /// Replaces `b` by the solution of `A x = b`.
     pub fn solve(&self, b: &mut [f64]) {
         debug_assert_eq!(b.len(), self.order);
+        // Every step waits for the one before: with the order known, sums wait in registers.
+        match self.order {
+            1 => return solve_short::<1>(&self.lower, b),
+            2 => return solve_short::<2>(&self.lower, b),
+            3 => return solve_short::<3>(&self.lower, b),
+            4 => return solve_short::<4>(&self.lower, b),
+            5 => return solve_short::<5>(&self.lower, b),
+            6 => return solve_short::<6>(&self.lower, b),
+            7 => return solve_short::<7>(&self.lower, b),
+            8 => return solve_short::<8>(&self.lower, b),
+            9 => return solve_short::<9>(&self.lower, b),
+            10 => return solve_short::<10>(&self.lower, b),
+            _ => {}
+        }
         for i in 0..self.order {
             let current = row(&self.lower, i);
             b[i] = (b[i] - short_dot(&current[..i], &b[..i])) * current[i];
@@ -134,6 +227,29 @@ impl Cholesky {
             axpy(-x, &current[..i], &mut b[..i]);
         }
     }
+}
+
+/// The solve of a system of `N` equations, at most 16: the same sums in the same order as the long way.
+fn solve_short<const N: usize>(lower: &[f64], out: &mut [f64]) {
+    let (Some(lower), Some(out)) = (lower.get(..N * (N + 1) / 2), out.first_chunk_mut::<N>()) else { return };
+    let mut b = *out;
+    for i in 0..N {
+        let start = i * (i + 1) / 2;
+        let mut sum = 0.0;
+        for j in 0..i {
+            sum += lower[start + j] * b[j];
+        }
+        b[i] = (b[i] - sum) * lower[start + i];
+    }
+    for i in (0..N).rev() {
+        let start = i * (i + 1) / 2;
+        let x = b[i] * lower[start + i];
+        b[i] = x;
+        for j in 0..i {
+            b[j] += -x * lower[start + j];
+        }
+    }
+    *out = b;
 }
 
 /// `dot`, but one plain sum where the vectors are so short that eight lanes cost more than they bring.
@@ -152,31 +268,51 @@ fn short_dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// `out = scale * start + sum_i weight_i * row_i`, every entry summed in the order of the rows.
 pub fn combine(scale: f64, start: &[f64], weights: &[f64], rows: &[f64], out: &mut [f64]) {
+    debug_assert_eq!(rows.len(), weights.len() * out.len());
+    debug_assert_eq!(start.len(), out.len());
+    let mut at = 0;
+    // The fewer blocks the rows pass, the better: as wide as the registers allow, then all whole vectors.
+    loop {
+        let block = match (out.len() - at) / HALF {
+            8.. => columns_of::<32>,
+            7 => columns_of::<28>,
+            6 => columns_of::<24>,
+            5 => columns_of::<20>,
+            4 => columns_of::<16>,
+            3 => columns_of::<12>,
+            2 => columns_of::<8>,
+            1 => columns_of::<4>,
+            0 if at < out.len() => columns_of::<1>,
+            0 => return,
+        };
+        at += block(at, scale, start, weights, rows, out);
+    }
+}
+
+/// `W` columns of `combine` from column `at` on; gives `W`.
+fn columns_of<const W: usize>(
+    at: usize,
+    scale: f64,
+    start: &[f64],
+    weights: &[f64],
+    rows: &[f64],
+    out: &mut [f64],
+) -> usize {
     let columns = out.len();
-    debug_assert_eq!(rows.len(), weights.len() * columns);
-    let (blocks, _) = out.as_chunks_mut::<LANES>();
-    let whole = blocks.len() * LANES;
-    for (b, block) in blocks.iter_mut().enumerate() {
-        // A block of columns stays in registers while all rows pass.
-        let at = b * LANES;
-        let mut sum = [0.0; LANES];
-        for (sum, start) in sum.iter_mut().zip(&start[at..at + LANES]) {
-            *sum = scale * start;
-        }
-        for (weight, row) in weights.iter().zip(rows.chunks_exact(columns)) {
-            for (sum, x) in sum.iter_mut().zip(&row[at..at + LANES]) {
-                *sum += weight * x;
+    if let (Some(out), Some(start)) = (out[at..].first_chunk_mut::<W>(), start[at..].first_chunk::<W>()) {
+        // The columns stay in registers while all rows pass.
+        let mut sum = start.map(|start| scale * start);
+        let mut left = &rows[at..];
+        for weight in weights {
+            let Some(row) = left.first_chunk::<W>() else { break };
+            for i in 0..W {
+                sum[i] += weight * row[i];
             }
+            left = left.get(columns..).unwrap_or_default();
         }
-        *block = sum;
+        *out = sum;
     }
-    for j in whole..columns {
-        let mut sum = scale * start[j];
-        for (weight, row) in weights.iter().zip(rows.chunks_exact(columns)) {
-            sum += weight * row[j];
-        }
-        out[j] = sum;
-    }
+    W
 }
 
 /// The packed lower triangle of `X X'` for `rows` row vectors of length `columns`.

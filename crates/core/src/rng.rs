@@ -39,29 +39,21 @@ pub trait Random {
     }
 
     /// Standard normal by the ziggurat of Marsaglia and Tsang with 256 layers.
-    fn normal(&mut self) -> f64 {
+    fn normal(&mut self) -> f64
+    where
+        Self: Sized,
+    {
+        ZIGGURAT.draw(self)
+    }
+
+    /// Adds a normal number of this standard deviation to every value, in order.
+    fn perturb(&mut self, sigma: f64, values: &mut [f64])
+    where
+        Self: Sized,
+    {
         let table: &Ziggurat = &ZIGGURAT;
-        loop {
-            let bits = self.bits();
-            let layer = (bits & 0xff) as usize;
-            let u = 2.0 * ((bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)) - 1.0;
-            let x = u * table.x[layer];
-            if x.abs() < table.x[layer + 1] {
-                return x;
-            }
-            if layer == 0 {
-                loop {
-                    let x = ln(1.0 - self.uniform()) / TAIL;
-                    let y = ln(1.0 - self.uniform());
-                    if -2.0 * y >= x * x {
-                        return if u < 0.0 { x - TAIL } else { TAIL - x };
-                    }
-                }
-            }
-            if table.f[layer + 1] + (table.f[layer] - table.f[layer + 1]) * self.uniform() < exp(-0.5 * x * x)
-            {
-                return x;
-            }
+        for value in values {
+            *value += sigma * table.draw(self);
         }
     }
 
@@ -96,6 +88,40 @@ struct Ziggurat {
     f: [f64; 257],
 }
 
+impl Ziggurat {
+    #[inline]
+    fn draw<R: Random>(&self, rng: &mut R) -> f64 {
+        loop {
+            let bits = rng.bits();
+            let layer = (bits & 0xff) as usize;
+            let u = 2.0 * ((bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)) - 1.0;
+            let x = u * self.x[layer];
+            if x.abs() < self.x[layer + 1] {
+                return x;
+            }
+            if let Some(x) = self.edge(rng, layer, u, x) {
+                return x;
+            }
+        }
+    }
+
+    /// The tail and the edges of the layers: about one draw in a hundred.
+    #[cold]
+    fn edge<R: Random>(&self, rng: &mut R, layer: usize, u: f64, x: f64) -> Option<f64> {
+        if layer == 0 {
+            loop {
+                let x = ln(1.0 - rng.uniform()) / TAIL;
+                let y = ln(1.0 - rng.uniform());
+                if -2.0 * y >= x * x {
+                    return Some(if u < 0.0 { x - TAIL } else { TAIL - x });
+                }
+            }
+        }
+        let height = self.f[layer + 1] + (self.f[layer] - self.f[layer + 1]) * rng.uniform();
+        (height < exp(-0.5 * x * x)).then_some(x)
+    }
+}
+
 static ZIGGURAT: LazyLock<Ziggurat> = LazyLock::new(|| {
     let mut table = Ziggurat { x: [0.0; 257], f: [0.0; 257] };
     table.x[0] = AREA / exp(-0.5 * TAIL * TAIL);
@@ -122,6 +148,7 @@ impl PublicRng {
 }
 
 impl Random for PublicRng {
+    #[inline]
     fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -151,6 +178,7 @@ impl PrivateRng {
 }
 
 impl Random for PrivateRng {
+    #[inline]
     fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -172,14 +200,16 @@ pub fn repeat_seed(seed: u64, repeat: u32) -> u64 {
 }
 
 fn key(root: &[u8], purpose: &str, names: &[u32]) -> [u8; 32] {
-    let mut hash = blake3::Hasher::new();
-    hash.update(&(root.len() as u32).to_le_bytes()).update(root);
-    hash.update(&(purpose.len() as u32).to_le_bytes()).update(purpose.as_bytes());
-    hash.update(&(names.len() as u32).to_le_bytes());
+    let mut digest = Digest::default();
+    (root.len() as u32).put(&mut digest);
+    digest.bytes(root);
+    (purpose.len() as u32).put(&mut digest);
+    digest.bytes(purpose.as_bytes());
+    (names.len() as u32).put(&mut digest);
     for name in names {
-        hash.update(&name.to_le_bytes());
+        name.put(&mut digest);
     }
-    *hash.finalize().as_bytes()
+    digest.finish()
 }
 
 #[cfg(test)]

@@ -90,6 +90,8 @@ impl Bench {
 fn upload(node: &mut ClientNode<Method4>, k: usize, step: u32, centre: &[f64]) -> Vec<f64> {
     let down = Down { centre: centre.to_vec(), averaged: Vec::new() }.to_bytes();
     let (from, to) = (Peer::Server(0), Peer::Client(k as u32));
+    let welcome = Message::Welcome(0, node.chain().head.seq);
+    node.receive(&Envelope { from, to, step: 0, message: welcome }, &mut Scratch::default());
     let envelope = Envelope { from, to, step, message: Message::Ask(ROUND, Arc::from([]), down) };
     let effects = node.receive(&envelope, &mut Scratch::default());
     let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {
@@ -316,6 +318,8 @@ fn a_method_does_not_see_the_noise() {
     let chain = Chain::start("client", &[2; 32]);
     let mut node = ClientNode::<Spy>::new(setting, member, (), simulated_secret(5, 0), [2; 32], chain);
     let (from, to) = (Peer::Server(0), Peer::Client(0));
+    let welcome = Envelope { from, to, step: 0, message: Message::Welcome(0, 0) };
+    node.receive(&welcome, &mut Scratch::default());
     let ask = Envelope { from, to, step: 1, message: Message::Ask(ROUND, Arc::from([]), Vec::new()) };
     let effects = node.receive(&ask, &mut Scratch::default());
     let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {

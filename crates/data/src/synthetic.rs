@@ -44,7 +44,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "dimension",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
+        kind: Kind::Integer { least: 1, most: 10_000_000 },
         preset: Preset::Integer(60),
         help: "number of features",
     },

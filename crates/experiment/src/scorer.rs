@@ -11,6 +11,7 @@ use fedkin_data::World;
 use fedkin_runtime::Judge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,11 +118,22 @@ struct Column {
     active_only: bool,
 }
 
+/// Where a score of a model goes.
+struct Place {
+    column: usize,
+    metric: Metric,
+    active_only: bool,
+}
+
+/// The number of the next scorer.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// Scores the models of a world's clients.
 pub struct Scorer {
     columns: Vec<Column>,
     /// The columns of each model.
-    by_model: Vec<Vec<usize>>,
+    by_model: Vec<Vec<Place>>,
+    identity: u64,
     model: Model,
     /// True model and its squared norm, by true cluster.
     truth: Vec<(Vec<f64>, f64)>,
@@ -206,11 +218,21 @@ impl Scorer {
             groups(&cluster, if keep_test { &world.test } else { empty })
         };
         let by_model = (0..personal.len())
-            .map(|which| (0..columns.len()).filter(|&c| columns[c].model == which).collect())
+            .map(|which| {
+                let places = columns.iter().enumerate().filter(|(_, column)| column.model == which);
+                places
+                    .map(|(c, column)| Place {
+                        column: c,
+                        metric: column.metric,
+                        active_only: column.active_only,
+                    })
+                    .collect()
+            })
             .collect();
         Self {
             columns,
             by_model,
+            identity: NEXT.fetch_add(1, Ordering::Relaxed),
             model: *model,
             truth,
             references,
@@ -277,15 +299,14 @@ impl Judge for Scorer {
             self.test[k].as_ref().map_or(f64::NAN, |test| score(&self.model, test, w))
         };
         let mut last: Option<(Metric, f64)> = None;
-        for &c in &self.by_model[which] {
-            let column = &self.columns[c];
-            if column.active_only && !active {
+        for place in &self.by_model[which] {
+            if place.active_only && !active {
                 continue;
             }
             let value = match last {
                 // The same score under two names: all clients, and those of this round.
-                Some((metric, value)) if metric == column.metric => value,
-                _ => match column.metric {
+                Some((metric, value)) if metric == place.metric => value,
+                _ => match place.metric {
                     Metric::Nmsd => deviation(&self.truth[self.cluster[k] as usize]),
                     Metric::Reference => deviation(&self.references[self.cluster[k] as usize]),
                     Metric::Mse => on_test(mean_squared_error),
@@ -295,12 +316,16 @@ impl Judge for Scorer {
                     Metric::TrainAccuracy => accuracy(&self.model, &self.train[k], w),
                 },
             };
-            last = Some((column.metric, value));
-            row[c] = value;
+            last = Some((place.metric, value));
+            row[place.column] = value;
         }
     }
 
     fn group(&self, member: &Member) -> Option<u32> {
         self.groups.get(member.id as usize).copied()
+    }
+
+    fn identity(&self) -> Option<u64> {
+        Some(self.identity)
     }
 }

@@ -5,7 +5,9 @@ mod live;
 mod local;
 pub mod nats;
 pub mod node;
+mod scores;
 pub mod store;
 
 pub use live::{Live, Models, Progress, start};
-pub use local::{Fault, Judge, Simulation, Summary};
+pub use local::{Fault, Simulation};
+pub use scores::{Judge, Summary};

@@ -1,6 +1,7 @@
 //! A simulation whose method is known only at run time: erasure sits around the whole run.
 
-use crate::local::{Fault, Judge, Simulation, Summary};
+use crate::local::{Fault, Simulation};
+use crate::scores::{Judge, Summary};
 use fedkin_core::algorithm::registry::{self, Visitor};
 use fedkin_core::algorithm::{Algorithm, Context, Held, Run};
 use fedkin_core::codec::Damaged;

@@ -2,6 +2,7 @@
 //! reused; the bits do not depend on the number of threads.
 
 use crate::live::Progress;
+use crate::scores::{Judge, Scene, Scores, Summary};
 use fedkin_core::algorithm::{Algorithm, Phase, Run};
 use fedkin_core::codec::{Bytes, Codec, Damaged, Reader};
 use fedkin_core::privacy::{Account, Ledger, Line, Refusal, Tally};
@@ -9,7 +10,7 @@ use fedkin_core::rng::simulated_secret;
 use fedkin_core::round::{CHUNK, Chunk, Client, Counts, Scratch, Server, Verdict};
 use fedkin_core::{Dataset, Federation, Member};
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
 /// Numbers touched in a step below which threads cost more than they bring.
@@ -51,50 +52,6 @@ pub enum Fault {
     },
 }
 
-/// Scores the named models of a client.
-pub trait Judge: Sync {
-    /// Number of columns.
-    fn columns(&self) -> usize;
-    /// Scores one model of a client (`which` counts the method's `PERSONAL` names); columns that do not
-    /// apply are left as they are (NaN). `active`: the client took part in the last round.
-    fn score(&self, member: &Member, active: bool, which: usize, model: &[f64], row: &mut [f64]);
-    /// Clients of one group get equal scores for equal models, active or not; `None` where a client is
-    /// judged by records of its own. What a server shares with a cluster is then scored once per group.
-    fn group(&self, _member: &Member) -> Option<u32> {
-        None
-    }
-}
-
-/// Buffers of one thread while it scores.
-struct Buffers<A: Algorithm> {
-    scratch: Scratch<A>,
-    row: Vec<f64>,
-    /// By cluster and group: the scores of the models that a server shares.
-    shared: Vec<((u32, u32), Vec<f64>)>,
-}
-
-impl<A: Algorithm> Default for Buffers<A> {
-    fn default() -> Self {
-        Self { scratch: Scratch::default(), row: Vec::new(), shared: Vec::new() }
-    }
-}
-
-/// The mean of a column over the clients that have a value.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Summary {
-    /// Sum over clients, in id order.
-    pub sum: f64,
-    /// How many clients.
-    pub count: u64,
-}
-
-impl Summary {
-    /// The mean, NaN where no client has a value.
-    pub fn mean(&self) -> f64 {
-        self.sum / self.count as f64
-    }
-}
-
 /// A run of one method.
 pub struct Simulation<A: Algorithm> {
     algorithm: A,
@@ -106,6 +63,7 @@ pub struct Simulation<A: Algorithm> {
     step: u32,
     ended: bool,
     scratch: Scratch<A>,
+    scores: Mutex<Scores>,
 }
 
 impl<A: Algorithm> Simulation<A> {
@@ -150,6 +108,7 @@ impl<A: Algorithm> Simulation<A> {
             step: 0,
             ended: false,
             scratch: Scratch::default(),
+            scores: Mutex::default(),
         })
     }
 
@@ -191,20 +150,26 @@ impl<A: Algorithm> Simulation<A> {
         }
         let mut counts = Counts::default();
         let mut shares = Vec::with_capacity(self.servers.len());
-        let close = |server: &mut Server<A>| {
-            let mut tally = Tally::default();
-            let (share, count) = server.close(algorithm, run, &mut tally);
-            (share, count, tally)
-        };
-        let closed: Vec<_> = if parallel {
-            self.servers.par_iter_mut().map(close).collect()
-        } else {
-            self.servers.iter_mut().map(close).collect()
-        };
-        for (server, (share, count, mut tally)) in self.servers.iter().zip(closed) {
+        let mut close = |server: &Server<A>, (share, count): (A::Share, Counts), tally: &mut Tally| {
             counts.add(count);
             shares.push(share);
-            self.ledger.record(step, server.id(), &mut tally);
+            self.ledger.record(step, server.id(), tally);
+        };
+        if parallel {
+            let closed = self.servers.par_iter_mut().map(|server| {
+                let mut tally = Tally::default();
+                (server.close(algorithm, run, &mut tally), tally)
+            });
+            let closed: Vec<_> = closed.collect();
+            for (server, (closed, mut tally)) in self.servers.iter().zip(closed) {
+                close(server, closed, &mut tally);
+            }
+        } else {
+            let mut tally = Tally::default();
+            for server in &mut self.servers {
+                let closed = server.close(algorithm, run, &mut tally);
+                close(server, closed, &mut tally);
+            }
         }
         let mix = |server: &mut Server<A>| {
             let mut near: Vec<(u32, &A::Share)> = Vec::with_capacity(server.neighbours().len() + 1);
@@ -300,62 +265,26 @@ impl<A: Algorithm> Simulation<A> {
         accounts
     }
 
-    /// Calls `each` with every client's row of the judge, chunk by chunk; results in the order of chunks.
     fn judged<T: Send>(
         &self,
         judge: &dyn Judge,
         start: impl Fn() -> T + Sync,
         each: impl Fn(&mut T, &Member, &[f64]) + Sync,
     ) -> Vec<T> {
-        let score = |buffers: &mut Buffers<A>, (s, first): (usize, usize)| {
-            let (server, clients) = (&self.servers[s], &self.clients[s]);
-            let Buffers { scratch, row, shared } = buffers;
-            let mut result = start();
-            shared.clear();
-            for (i, client) in clients[first..].iter().take(CHUNK).enumerate() {
-                let position = first + i;
-                let member = &server.members()[position];
-                let active = server.verdicts()[position] == Verdict::Value;
-                row.clear();
-                row.resize(judge.columns(), f64::NAN);
-                let key = judge.group(member).map(|group| (member.cluster, group));
-                let known = key.and_then(|key| shared.iter().position(|(known, _)| *known == key));
-                let mut fresh = key.filter(|_| known.is_none()).map(|key| (key, row.clone()));
-                let mut which = 0;
-                let mut score = |name: &'static str, model: &[f64]| {
-                    debug_assert_eq!(A::PERSONAL.get(which), Some(&name), "in the order of PERSONAL");
-                    let is_shared = key.is_some() && A::SHARED.get(which) == Some(&true);
-                    match &mut fresh {
-                        _ if !is_shared => judge.score(member, active, which, model, row),
-                        Some((_, fresh)) => judge.score(member, active, which, model, fresh),
-                        None => {}
-                    }
-                    which += 1;
-                };
-                server.personal(&self.algorithm, &self.run, position, client, scratch, &mut score);
-                let known = known.unwrap_or(shared.len());
-                shared.extend(fresh);
-                if let Some((_, scores)) = shared.get(known) {
-                    for (cell, score) in row.iter_mut().zip(scores).filter(|(_, score)| !score.is_nan()) {
-                        *cell = *score;
-                    }
-                }
-                each(&mut result, member, row);
-            }
-            result
+        let scene = Scene {
+            algorithm: &self.algorithm,
+            run: &self.run,
+            servers: &self.servers,
+            clients: &self.clients,
+            threads: self.worth_threads(),
         };
-        let chunks = self
-            .clients
-            .iter()
-            .enumerate()
-            .flat_map(|(s, clients)| (0..clients.len()).step_by(CHUNK).map(move |first| (s, first)));
-        if self.worth_threads() {
-            let chunks: Vec<_> = chunks.collect();
-            chunks.into_par_iter().map_init(Buffers::default, score).collect()
-        } else {
-            let mut buffers = Buffers::default();
-            chunks.map(|chunk| score(&mut buffers, chunk)).collect()
-        }
+        // After a panic in a judge the kept scores may be half written: start afresh.
+        let mut scores = self.scores.lock().unwrap_or_else(|broken| {
+            let mut scores = broken.into_inner();
+            *scores = Scores::default();
+            scores
+        });
+        scores.judged(&scene, judge, start, each)
     }
 
     /// Means over the clients of every column of the judge.

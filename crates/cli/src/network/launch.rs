@@ -2,7 +2,7 @@
 //! broker.
 
 use super::runtime;
-use super::supervise::{Change, Node};
+use super::supervise::{Change, Node, sweep};
 use crate::args;
 use crate::failure::Failure;
 use crate::input;
@@ -31,18 +31,29 @@ pub(crate) fn launch(args: &args::Run, plan: Plan, out: &Path, anchor: &Path) ->
     let folder = claimed.nodes()?;
     // Children may start elsewhere.
     let folder = std::path::absolute(&folder).unwrap_or(folder);
+    sweep(&folder);
     let mut broker = None;
-    let url = match &args.url {
-        Some(url) => url.clone(),
-        None => {
-            let started = Broker::start(folder.join("broker"))
-                .map_err(|error| Failure::Usage(format!("{error}; or name a running broker with --url")))?;
-            let url = started.url();
-            broker = Some(started);
-            url
-        }
+    let url = if let Some(url) = &args.url {
+        url.clone()
+    } else {
+        let started = Broker::start(folder.join("broker"))
+            .map_err(|error| Failure::Usage(format!("{error}; or name a running broker with --url")))?;
+        broker.insert(started).url()
     };
     let world = plan.world(0)?;
+    // While there is a mark, nodes have left state for this config and these data, which others must not find.
+    let mark = out.join("checkpoints").join("nodes.bin");
+    let data = hex(&world.fingerprint);
+    if let Ok(before) = std::fs::read_to_string(&mark)
+        && before.trim() != data
+    {
+        return Err(Failure::Usage(format!(
+            "the data changed since the run in {} began ({} then, {} now): restore them, or choose another --out",
+            out.display(),
+            before.trim(),
+            data
+        )));
+    }
     // Servers have a process each while there are enough; clients share the rest.
     let servers = world.federation.arranged(plan.row.arrange).servers();
     let processes = args.processes.map_or(servers + 1, |count| count as usize).max(2);
@@ -57,9 +68,10 @@ pub(crate) fn launch(args: &args::Run, plan: Plan, out: &Path, anchor: &Path) ->
     };
     let repeats = plan.repeats();
     let resolved = plan.config.resolved();
-    let data = plan.config.data.text("path").map(|path| anchor.join(path));
+    let records = plan.config.data.text("path").map(|path| anchor.join(path));
     let deployment = Deployment::new(plan, roster)?;
-    let written = write(&folder, &deployment, &resolved, &url, data.as_deref(), args.allow_plain)?;
+    let written = write(&folder, &deployment, &resolved, &url, records.as_deref(), args.allow_plain)?;
+    place(&mark, &data)?;
     let mut nodes = processes_of(&folder, &written, server_processes)?;
     for node in &mut nodes {
         node.start()?;
@@ -103,10 +115,6 @@ fn write(
     data: Option<&Path>,
     allow_plain: bool,
 ) -> Result<Vec<(PathBuf, NodeConfig)>, Failure> {
-    let place = |path: &Path, text: &str| {
-        std::fs::write(path, text)
-            .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))
-    };
     place(&folder.join("experiment.toml"), experiment)?;
     place(&folder.join("roster.json"), &deployment.roster.to_json())?;
     let mut files = Vec::new();
@@ -148,6 +156,21 @@ fn write(
     Ok(files)
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Writes a file in one step: whoever is killed in the middle leaves the old one.
+fn place(path: &Path, text: &str) -> Result<(), Failure> {
+    let unfinished = path.with_extension("unfinished");
+    std::fs::write(&unfinished, text)
+        .and_then(|()| std::fs::rename(&unfinished, path))
+        .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))
+}
+
 /// Servers are dealt out to so many processes; every host of clients has its own.
 fn processes_of(
     folder: &Path,
@@ -185,8 +208,7 @@ fn watch(
     let mut config = deployment.post(&files[0].1);
     config.node = Token::of("launcher");
     config.url = url.to_string();
-    let watcher =
-        runtime.block_on(Watcher::open(config)).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut watcher = None;
     let mut shown = 0;
     let mut looked = Instant::now();
     loop {
@@ -232,7 +254,18 @@ fn watch(
         }
         if looked.elapsed() > PROGRESS {
             looked = Instant::now();
-            let now = runtime.block_on(least_step(&watcher, deployment));
+            // Only for the eye: a broker that is away must not keep this loop from looking after it.
+            let watched = async {
+                if watcher.is_none() {
+                    watcher = Watcher::open(config.clone()).await.ok();
+                }
+                match &watcher {
+                    Some(watcher) => least_step(watcher, deployment).await,
+                    None => shown,
+                }
+            };
+            let now =
+                runtime.block_on(async { tokio::time::timeout(PROGRESS, watched).await }).unwrap_or(shown);
             while shown < now {
                 shown += 1;
                 (control.tick)();

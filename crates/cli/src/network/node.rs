@@ -1,12 +1,16 @@
 //! `fedkin server` and `fedkin client`: one process, one or several nodes, until their part of the run is over.
 
 use super::runtime;
+use super::supervise::LAUNCHED;
 use crate::args;
 use crate::failure::Failure;
+use fedkin_experiment::Error;
+use fedkin_experiment::artifacts::ArtifactError;
 use fedkin_experiment::deploy::{Deployment, NodeConfig, NodeKind};
 use fedkin_runtime::node::{Ending, host, serve};
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -52,6 +56,7 @@ fn run(files: &[PathBuf], clients: bool) -> Result<(), Failure> {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                () = orphaned() => {}
             }
             tracing::info!("stopping; the same command goes on from the disk");
             let _ = stop.send(true);
@@ -70,29 +75,33 @@ fn run(files: &[PathBuf], clients: bool) -> Result<(), Failure> {
 }
 
 /// One node from its config to its results.
-async fn one(node: NodeConfig, stop: watch::Receiver<bool>) -> Result<(), Failure> {
+async fn one(node: NodeConfig, mut stop: watch::Receiver<bool>) -> Result<(), Failure> {
     let deployment = Deployment::open(&node)?;
     if deployment.left(&node.state)?.is_some() {
         tracing::info!(node = node.name, run = deployment.run_id(), "its part of this run is over already");
         return Ok(());
     }
-    tracing::info!(node = node.name, run = deployment.run_id(), broker = node.broker.url, "starting");
+    // Not the whole address: it may hold a password.
+    let place = format!("{}:{}", node.broker.host, node.broker.port);
+    tracing::info!(node = node.name, run = deployment.run_id(), broker = %place, "starting");
     let ending = match node.kind {
         NodeKind::Server(_) => {
             let (machines, options) = deployment.server_node(&node)?;
-            let (ending, machines) = serve(machines, options, stop).await?;
+            let (ending, machines) = serve(machines, options, stop.clone()).await?;
             if ending == Ending::Done {
-                deployment.leave_servers(&node.state, &machines)?;
+                kept(&mut stop, || deployment.leave_servers(&node.state, &machines)).await?
+            } else {
+                ending
             }
-            ending
         }
         NodeKind::Client(_) => {
             let ready = tokio::task::block_in_place(|| deployment.client_node(&node))?;
-            let (ending, clients) = host(ready.clients, ready.vault, ready.options, stop).await?;
+            let (ending, clients) = host(ready.clients, ready.vault, ready.options, stop.clone()).await?;
             if ending == Ending::Done {
-                deployment.leave_clients(&node.state, clients.as_ref())?;
+                kept(&mut stop, || deployment.leave_clients(&node.state, clients.as_ref())).await?
+            } else {
+                ending
             }
-            ending
         }
     };
     match ending {
@@ -102,9 +111,59 @@ async fn one(node: NodeConfig, stop: watch::Receiver<bool>) -> Result<(), Failur
     Ok(())
 }
 
+/// Returns once the launcher that started this process is gone: it holds the other end of standard input.
+async fn orphaned() {
+    if std::env::var_os(LAUNCHED).is_none() {
+        std::future::pending::<()>().await;
+    }
+    let (gone, is_gone) = tokio::sync::oneshot::channel::<()>();
+    // A thread of its own: a runtime would wait for the read when the node is done.
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = gone.send(());
+    });
+    let _ = is_gone.await;
+}
+
+/// Between two tries to write results to a full disk.
+const FULL_DISK_PAUSE: Duration = Duration::from_millis(500);
+
+/// Writes results; a full disk is waited for, as it is during the run. Others may be gone by now: a node that gave up
+/// here could not ask them again.
+async fn kept(
+    stop: &mut watch::Receiver<bool>,
+    write: impl Fn() -> Result<(), Error>,
+) -> Result<Ending, Failure> {
+    let mut waited = false;
+    loop {
+        match tokio::task::block_in_place(&write) {
+            Ok(()) => {
+                if waited {
+                    tracing::info!("there is space on the disk again");
+                }
+                return Ok(Ending::Done);
+            }
+            Err(Error::Artifact(ArtifactError::File { source, action, path }))
+                if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
+            {
+                waited = true;
+                let error = ArtifactError::File { source, action, path };
+                tracing::error!(%error, "the disk is full: results are kept in memory until there is space again");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(FULL_DISK_PAUSE) => {}
+            _ = stop.wait_for(|stop| *stop) => return Ok(Ending::Stopped),
+        }
+    }
+}
+
 /// Lines for people on a terminal, JSON elsewhere.
 fn log(level: &str) {
-    let filter = EnvFilter::try_from_env("FEDKIN_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    // What the transport's library says of each connection helps only whoever asks for more than the usual.
+    let usual = if level == "info" { "info,async_nats=warn" } else { level };
+    let filter = EnvFilter::try_from_env("FEDKIN_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second call in one process would fail; there is none.
     let _ = if std::io::stderr().is_terminal() {

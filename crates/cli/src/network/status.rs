@@ -5,7 +5,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::number;
 use crate::output;
-use fedkin_experiment::deploy::{Deployment, NodeConfig};
+use fedkin_experiment::deploy::{Deployment, NodeConfig, NodeKind};
 use fedkin_runtime::nats::{PostError, Token, Watcher};
 use fedkin_runtime::node::{NodeStatus, ServerStatus};
 use serde::Serialize;
@@ -33,6 +33,12 @@ struct Told {
 /// Reads what the servers of a run have published.
 pub(crate) fn status(args: &args::Status) -> Result<(), Failure> {
     let node = NodeConfig::load(&args.config)?;
+    if matches!(node.kind, NodeKind::Client(_)) && node.broker.tls.is_some() {
+        return Err(Failure::Usage(format!(
+            "{} is the config of a client host, which the broker shows nothing but its own mail: name the config of a server",
+            args.config.display()
+        )));
+    }
     let deployment = Deployment::open(&node)?;
     let mut config = deployment.post(&node);
     config.limits.connect_timeout = Duration::from_secs(5);

@@ -3,11 +3,14 @@
 use crate::failure::Failure;
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// How often one process may be killed before the run is given up.
 const RESTARTS: u32 = 100;
+/// Set for processes that end with their launcher.
+pub(crate) const LAUNCHED: &str = "FEDKIN_LAUNCHED";
 
 /// A process of a run.
 pub(crate) struct Node {
@@ -49,7 +52,9 @@ impl Node {
         for config in &self.configs {
             command.arg("--config").arg(config);
         }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(wrong)?;
+        // Closed when this process ends, however it ends.
+        command.env(LAUNCHED, "1").stdin(Stdio::piped());
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().map_err(wrong)?;
         self.child = Some(child);
         Ok(())
     }
@@ -105,4 +110,38 @@ impl Drop for Node {
             let _ = child.wait();
         }
     }
+}
+
+/// Ends the nodes and the broker that a launcher of the same folder left behind when it was killed. Whoever calls
+/// this holds the lock of the run, so no other launcher works there.
+pub(crate) fn sweep(folder: &Path) {
+    let left = || -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+        entries.flatten().filter(|entry| is_left(&entry.path(), folder)).map(|entry| name(&entry)).collect()
+    };
+    let begun = Instant::now();
+    loop {
+        let pids = left();
+        if pids.is_empty() || begun.elapsed() > Duration::from_secs(5) {
+            return;
+        }
+        let _ = Command::new("kill").arg("-KILL").args(pids).stderr(Stdio::null()).status();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn name(entry: &std::fs::DirEntry) -> String {
+    entry.file_name().to_string_lossy().into_owned()
+}
+
+/// Whether a process of `/proc` is a node or a broker that was started with a file of this folder.
+fn is_left(process: &Path, folder: &Path) -> bool {
+    let Ok(line) = std::fs::read(process.join("cmdline")) else { return false };
+    let line = String::from_utf8_lossy(&line);
+    let mut words = line.split('\0');
+    let program = words.next().map(Path::new).and_then(Path::file_name);
+    let own = std::env::current_exe().ok();
+    let ours = program
+        .is_some_and(|name| name == "nats-server" || own.as_deref().and_then(Path::file_name) == Some(name));
+    ours && words.any(|word| Path::new(word).starts_with(folder))
 }

@@ -69,6 +69,17 @@ impl Address {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// Where the broker listens: on this machine alone where only this machine can dial it.
+    fn listens(&self) -> String {
+        match self.host.parse::<IpAddr>() {
+            Ok(IpAddr::V6(address)) if address.is_loopback() => format!("[{address}]"),
+            Ok(IpAddr::V6(_)) => "[::]".into(),
+            Ok(address) if address.is_loopback() => address.to_string(),
+            _ if self.is_local() => "127.0.0.1".into(),
+            _ => "0.0.0.0".into(),
+        }
+    }
+
     /// The line of the config that says whom the certificate is for.
     pub(crate) fn signed_for(&self) -> String {
         format!("# The certificate is for {}.", self.names.join(", "))
@@ -87,7 +98,7 @@ fn is_host(name: &str) -> bool {
 
 /// The config of the broker: TLS on both sides, one account per node, nothing for anybody else.
 pub(crate) fn config(address: &Address, run: &str, nodes: &[Access]) -> String {
-    let listen = if address.is_local() { "127.0.0.1" } else { "0.0.0.0" };
+    let listen = address.listens();
     let mut text = format!(
         "# The broker of run {run}. Written by `fedkin provision`, which writes it again.\n\
          # Start it in this folder: nats-server -c nats.conf\n\
@@ -127,6 +138,16 @@ mod tests {
         assert_eq!(full.url(), "tls://[::1]:5222");
         assert!(full.is_local() && !plain.is_local());
         assert_eq!(full.names, ["::1", "10.0.0.5", "b", "c", "localhost", "127.0.0.1"]);
+        for (broker, listens) in [
+            ("hub.example", "0.0.0.0"),
+            ("10.0.0.5", "0.0.0.0"),
+            ("localhost", "127.0.0.1"),
+            ("127.0.0.2", "127.0.0.2"),
+            ("[::1]", "[::1]"),
+            ("2001:db8::5", "[::]"),
+        ] {
+            assert_eq!(Address::parse(broker, &[]).unwrap().listens(), listens, "{broker}");
+        }
         for (broker, names) in [("a:b", ""), ("a:0", ""), ("", ""), ("a b", ""), ("a", "x=y"), ("a", "x/y")] {
             assert!(Address::parse(broker, &[names.to_string()]).is_err(), "{broker} {names}");
         }

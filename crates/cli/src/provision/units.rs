@@ -14,10 +14,12 @@ pub(crate) fn systemd() -> Vec<(&'static str, String)> {
         "NoNewPrivileges=true\nProtectSystem=strict\nProtectHome=true\nPrivateTmp=true\nUMask=0077\n";
     let node = |kind: &str, what: &str| {
         format!(
-            "[Unit]\nDescription=Fedkin {what} %i\nWants=network-online.target\nAfter=network-online.target\n\n\
+            "[Unit]\nDescription=Fedkin {what} %i\nWants=network-online.target\nAfter=network-online.target\n\
+             # A node that finds no broker ends, and is started again for as long as it takes.\n\
+             StartLimitIntervalSec=0\n\n\
              [Service]\nUser=fedkin\nWorkingDirectory={HOME}/%i\n\
-             ExecStart=/usr/local/bin/fedkin {kind} {HOME}/%i/node.toml\n\
-             Restart=on-failure\nRestartSec=2\nReadWritePaths={HOME}/%i\n{hardened}\n\
+             ExecStart=/usr/local/bin/fedkin {kind} --config {HOME}/%i/node.toml\n\
+             Restart=on-failure\nRestartSec=5\nReadWritePaths={HOME}/%i\n{hardened}\n\
              [Install]\nWantedBy=multi-user.target\n"
         )
     };
@@ -59,7 +61,7 @@ pub(crate) fn compose(address: &Address, nodes: &[Node], records: Option<&Path>)
         let _ = write!(
             text,
             "  {kind}-{token}:\n    image: ${{FEDKIN_IMAGE:-fedkin:{version}}}\n    \
-             command: [\"{kind}\", \"/node/node.toml\"]\n    volumes: [{volumes}]\n    \
+             command: [\"{kind}\", \"--config\", \"/node/node.toml\"]\n    volumes: [{volumes}]\n    \
              network_mode: host\n    depends_on: [broker]\n    restart: on-failure\n"
         );
         if !hosts.is_empty() {
@@ -76,6 +78,7 @@ pub(crate) fn page(address: &Address, run: &str, nodes: &[Node], data: &str) -> 
          Written by `fedkin provision`, which writes this page again. Keys are never written over.\n\n\
          | folder | goes to | start with |\n|---|---|---|\n\
          | `ca` | nowhere: keep it where you provision; `ca.key` can sign nodes into the run | |\n\
+         | `systemd` | every machine that starts its nodes with systemd | see below |\n\
          | `broker` | {}, as `{HOME}/broker` | `nats-server -c nats.conf` in that folder (2.10 or later) |\n",
         address.host
     );
@@ -86,29 +89,37 @@ pub(crate) fn page(address: &Address, run: &str, nodes: &[Node], data: &str) -> 
             Kind::Client(names) => format!("host {}, with the records of {}", node.name, listed(names)),
         };
         let whose = whose.replace('|', "\\|");
-        let _ =
-            writeln!(text, "| `nodes/{token}` | {whose}, as `{HOME}/{token}` | `fedkin {kind} node.toml` |");
+        let _ = writeln!(
+            text,
+            "| `nodes/{token}` | {whose}, as `{HOME}/{token}` | `fedkin {kind} --config node.toml` |"
+        );
     }
     let _ = write!(
         text,
         "\n## In order\n\n\
-         1. Copy the folders, keeping the modes of the keys (`cp -a`, `rsync -a`, `scp -p`).\n\
+         1. Copy the folders, keeping the modes of the keys (`cp -a`, `rsync -a`, `scp -rp`).\n\
          2. {data}\n\
          3. Start the broker, then the nodes in any order: they wait for each other.\n\n\
          Nodes dial out to {} and nothing dials them; only the broker needs an open port.\n\n\
-         With systemd, on each machine (user `fedkin` owns the folder):\n\n\
+         With systemd, on each machine, with the programs in `/usr/local/bin`:\n\n\
          ```sh\n\
+         useradd --system fedkin && chown -R fedkin: {HOME}\n\
          cp systemd/*.service /etc/systemd/system/ && systemctl daemon-reload\n\
          systemctl enable --now fedkin-broker              # on the broker's machine\n\
          systemctl enable --now fedkin-server@NODE         # NODE is the name of its folder\n\
          systemctl enable --now fedkin-client@NODE\n\
          ```\n\n\
          For a trial on one machine: `docker compose up`, or the commands of the table in one terminal each.\n\n\
+         `fedkin status --config node.toml` in the folder of a server says how far the run is and who is awaited. A\n\
+         node ends when its part of the run is over and leaves its models in `state/results/{run}`. The rest of\n\
+         `state` on a client host is its secret and its privacy ledger over all runs: never copy an old one back.\n\n\
          ## Later\n\n\
-         - A member more: add it to the roster and run `fedkin provision` again with the same `--out`. Keys and\n  \
-           certificates stay; the run gets a new name, so bring `experiment.toml` and `roster.json` to every node\n  \
-           and `nats.conf` to the broker, and restart it.\n\
-         - Certificates that expire: `fedkin provision ... --force` signs new ones for the same keys.\n\
+         - A member more, or another seed: change the roster or the config and run `fedkin provision` again with\n  \
+           the same `--out`. That is a new run with a new name: bring `experiment.toml` and `roster.json` to every\n  \
+           node and `nats.conf` to the broker, restart the broker, and start the nodes. Keys, certificates and the\n  \
+           ledgers of the clients stay.\n\
+         - Certificates that expire: `fedkin provision ... --force` signs new ones for the same keys, and writes\n  \
+           every `node.toml` here again. Bring the `*.pem` files to their machines and restart what uses them.\n\
          - A key that leaked: delete that node's folder and `ca` (for a leaked `ca.key`, `ca` alone), and provision\n  \
            again: a new authority signs all nodes, and what the old one signed opens nothing. Bring all folders anew.\n",
         address.url()

@@ -27,7 +27,7 @@ use crate::codec::Codec;
 use crate::dataset::Dataset;
 use crate::federation::Member;
 use crate::model::{Model, Prox, Unsolved};
-use crate::numeric::{axpy, blend};
+use crate::numeric::{axpy, blend, update};
 use crate::params::{Kind, Param, Preset, Values};
 use crate::privacy::{Bound, Gate, Gaussian, Privacy, Refusal, Released, Zcdp};
 use crate::record;
@@ -136,6 +136,7 @@ impl<R: Rule> Algorithm for Admm<R> {
     const NAME: &'static str = R::NAME;
     const PERSONAL: &'static [&'static str] = &["client", "served", "averaged"];
     const SHARED: &'static [bool] = &[false, true, true];
+    const KEPT: &'static [bool] = &[true, false, false];
     type Local = Prox;
     type Memory = Memory;
     /// The rule's state and the averaged served models.
@@ -159,7 +160,8 @@ impl<R: Rule> Algorithm for Admm<R> {
         let served = &served[of_cluster(served, member.cluster, now.at.run)];
         let share = 1.0 / self.penalty;
         out.centre.clear();
-        out.centre.extend(served.iter().zip(&seat.dual).map(|(w, dual)| w + dual * share));
+        out.centre.extend_from_slice(served);
+        update(&mut out.centre, &seat.dual, |w, dual| w + dual * share);
         out.averaged.clear();
     }
 
@@ -227,6 +229,11 @@ impl<R: Rule> Algorithm for Admm<R> {
         Prox::new(&self.model, self.model.prepare(data), strength, self.penalty)
     }
 
+    fn fits_ask(&self, mine: &Prox, ask: &Ask<'_, Self>) -> bool {
+        let (centre, averaged) = (ask.down().centre.len(), ask.down().averaged.len());
+        centre == mine.dimension() && (averaged == 0 || averaged == centre)
+    }
+
     fn client(
         &self,
         mine: &Prox,
@@ -244,19 +251,38 @@ impl<R: Rule> Algorithm for Admm<R> {
     }
 
     fn personal(&self, _: &Prox, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        if memory.model.is_empty() {
-            // A client that was never chosen still has its first model, zero.
-            out("client", &vec![0.0; served.down().centre.len()]);
-        } else {
-            out("client", &memory.model);
-        }
-        out("served", &served.down().centre);
-        out("averaged", &served.down().averaged);
+        name(memory, &served.down().centre, &served.down().averaged, out);
+    }
+
+    fn look(
+        &self,
+        server: &Self::Server,
+        now: Now<'_>,
+        member: &Member,
+        memory: &Memory,
+        out: &mut Personal<'_>,
+    ) -> bool {
+        let served = self.rule.served(&server.0);
+        let range = of_cluster(served, member.cluster, now.at.run);
+        name(memory, &served[range.clone()], &server.1[range], out);
+        true
     }
 
     fn advice(&self) -> &'static str {
         R::ADVICE
     }
+}
+
+/// A client's models by name.
+fn name(memory: &Memory, served: &[f64], averaged: &[f64], out: &mut Personal<'_>) {
+    if memory.model.is_empty() {
+        // A client that was never chosen still has its first model, zero.
+        out("client", &vec![0.0; served.len()]);
+    } else {
+        out("client", &memory.model);
+    }
+    out("served", served);
+    out("averaged", averaged);
 }
 
 /// The weight of the newest value in an exponential average whose window grows at the start.

@@ -38,6 +38,7 @@ impl Method for Local {
 impl Algorithm for Local {
     const NAME: &'static str = "local";
     const PERSONAL: &'static [&'static str] = &["client"];
+    const KEPT: &'static [bool] = &[true];
     type Local = Prox;
     type Memory = Memory;
     type Server = ();

@@ -152,6 +152,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const PERSONAL: &'static [&'static str];
     /// Which of them are the same for all clients of one server and cluster; none where empty.
     const SHARED: &'static [bool] = &[];
+    /// Which of them follow from the client's data and memory alone, whatever it is served; none where empty.
+    const KEPT: &'static [bool] = &[];
     /// Needs raw data at a server: only a simulation may run it.
     const SIMULATION_ONLY: bool = false;
 
@@ -279,6 +281,11 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member)
     -> Result<Self::Local, Unsolved>;
 
+    /// Whether lengths and indices of what a server asks, or serves, are right. The client looks before it works.
+    fn fits_ask(&self, _mine: &Self::Local, _ask: &Ask<'_, Self>) -> bool {
+        true
+    }
+
     /// A client's answer. `spare` holds an older upload's buffers: overwrite, never read. `memory` is
     /// written only once nothing can be refused any more.
     fn client(
@@ -298,6 +305,19 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         served: Ask<'_, Self>,
         out: &mut Personal<'_>,
     );
+
+    /// What `personal` gives for what `serve` would serve now, read where it lies: nothing is copied.
+    /// False, and nothing given, where a method does not know how.
+    fn look(
+        &self,
+        _server: &Self::Server,
+        _now: Now<'_>,
+        _member: &Member,
+        _memory: &Self::Memory,
+        _out: &mut Personal<'_>,
+    ) -> bool {
+        false
+    }
 
     /// What to try when uploads grow beyond the bound.
     fn advice(&self) -> &'static str {

@@ -16,7 +16,7 @@
 use super::newton::{self, Curved};
 use super::{Loss, Model};
 use crate::dataset::Dataset;
-use crate::numeric::{Cholesky, add_diagonal, add_weighted_gram, axpy, combine, dot, gram_of_rows};
+use crate::numeric::{Cholesky, add_diagonal, add_weighted_gram, axpy, combine, gram_of_rows, products};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -94,13 +94,8 @@ impl Prox {
         match &self.form {
             Form::RidgeRows(factor) => {
                 work.clear();
-                work.extend(
-                    self.data
-                        .targets()
-                        .iter()
-                        .enumerate()
-                        .map(|(i, y)| y - pull * dot(self.data.row(i), centre)),
-                );
+                work.extend_from_slice(self.data.targets());
+                products(self.data.features(), centre, |i, product| work[i] -= pull * product);
                 factor.solve(work);
                 combine(pull, centre, work, self.data.features(), out);
             }

@@ -73,9 +73,7 @@ impl Mechanism for Gaussian {
     }
 
     fn apply(&self, value: &mut Vec<f64>, noise: &mut PrivateRng) {
-        for x in value {
-            *x += self.sigma * noise.normal();
-        }
+        noise.perturb(self.sigma, value);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Ordered weighted sums.
 
+use crate::numeric::update;
+
 /// Weighted sums in numbered cells. Sums start from their first term and grow in the order of calls;
 /// partial sums of chunks are merged in chunk order. So the bits depend on the roster alone.
 #[derive(Debug, Clone, Default)]
@@ -38,13 +40,9 @@ impl Cells {
         let sum = &mut self.sums[cell * self.length..(cell + 1) * self.length];
         let scale = weight * factor;
         if first {
-            for (sum, value) in sum.iter_mut().zip(values) {
-                *sum = scale * value;
-            }
+            update(sum, values, |_, value| scale * value);
         } else {
-            for (sum, value) in sum.iter_mut().zip(values) {
-                *sum += scale * value;
-            }
+            update(sum, values, |sum, value| sum + scale * value);
         }
     }
 
@@ -80,9 +78,7 @@ impl Cells {
     pub fn mean_into(&self, cell: usize, out: &mut [f64]) -> bool {
         let Some(sum) = self.sum(cell) else { return false };
         let weight = self.weights[cell];
-        for (out, sum) in out.iter_mut().zip(sum) {
-            *out = sum / weight;
-        }
+        update(out, sum, |_, sum| sum / weight);
         true
     }
 }

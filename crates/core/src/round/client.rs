@@ -1,6 +1,7 @@
 //! A client's half of a step.
 
 use super::Key;
+use super::mutants::{Mutant, active};
 use crate::algorithm::{Algorithm, Label, Run};
 use crate::codec::{Codec, Digest};
 use crate::privacy::{Account, Charge, Gate, Refusal};
@@ -60,6 +61,7 @@ pub struct Client<A: Algorithm> {
     pub(crate) memory: A::Memory,
     pub(crate) account: Account,
     secret: [u8; 32],
+    version: u64,
 }
 
 impl<A: Algorithm> Client<A> {
@@ -67,12 +69,17 @@ impl<A: Algorithm> Client<A> {
     /// system once and kept, or [`simulated_secret`](crate::rng::simulated_secret) where a run is to be repeated.
     pub fn new(local: A::Local, run: &Run, secret: [u8; 32]) -> Self {
         let account = Account { budget: run.privacy.budget_units(), ..Account::default() };
-        Self { local, memory: A::Memory::default(), account, secret }
+        Self { local, memory: A::Memory::default(), account, secret, version: 0 }
     }
 
     /// What the client has spent.
     pub fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// A number that moves whenever the memory may have changed.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Writes what must survive a restart.
@@ -83,6 +90,7 @@ impl<A: Algorithm> Client<A> {
 
     /// Reads what `save` wrote.
     pub fn restore(&mut self, reader: &mut crate::codec::Reader<'_>) -> Result<(), crate::codec::Damaged> {
+        self.version += 1;
         self.memory = A::Memory::get(reader)?;
         self.account = Account::get(reader)?;
         Ok(())
@@ -96,9 +104,14 @@ impl<A: Algorithm> Client<A> {
         ask: Ask<'_, A>,
         scratch: &mut Scratch<A>,
     ) -> Result<A::Up, Refusal> {
+        self.version += 1;
         let backup = self.account.budget.is_some().then(|| self.memory.clone());
         let (step, label, common, down) = (ask.step, ask.label, ask.common, ask.down);
-        let asked = |digest: &mut Digest| Ask::<A>::new(step, label, common, down).feed(digest);
+        let asked = |digest: &mut Digest| {
+            if !active(Mutant::NoiseWithoutAsk) {
+                Ask::<A>::new(step, label, common, down).feed(digest);
+            }
+        };
         let mut gate = Gate::open(
             Key::new(),
             &self.account,

@@ -4,6 +4,7 @@ use super::Setting;
 use super::client::{Ask, Client, Scratch};
 use super::hello::Hello;
 use super::messages::{Effect, Envelope, Message, Note, Peer, Record};
+use super::mutants::{Mutant, active};
 use crate::algorithm::{Algorithm, DELIVER, Label, Personal};
 use crate::codec::{Bytes, Codec, Damaged, Digest, Reader};
 use crate::federation::Member;
@@ -26,6 +27,8 @@ pub struct ClientNode<A: Algorithm> {
     outbox: Option<Answer>,
     /// The last step the server has closed, as far as this client knows.
     seen: u32,
+    /// Whether the server has welcomed the ledger that this life began with.
+    welcomed: bool,
     served: Option<Served>,
     over: bool,
 }
@@ -59,6 +62,7 @@ impl<A: Algorithm> ClientNode<A> {
             digest: [0; 32],
             outbox: None,
             seen: 0,
+            welcomed: false,
             served: None,
             over: false,
         }
@@ -141,7 +145,8 @@ impl<A: Algorithm> ClientNode<A> {
     }
 
     /// Takes a message. A step newer than the last is answered; the last one is answered with the stored
-    /// bytes if it asks the same, and not at all if it asks something else; older ones are ignored.
+    /// bytes if it asks the same, and not at all if it asks something else; older ones are ignored, and so are
+    /// those the server has closed. Nothing is answered before the server has welcomed this client's ledger.
     pub fn receive(&mut self, envelope: &Envelope, scratch: &mut Scratch<A>) -> Vec<Effect> {
         let server = Peer::Server(self.member.server);
         if envelope.from != server || envelope.to != Peer::Client(self.member.id) {
@@ -150,8 +155,10 @@ impl<A: Algorithm> ClientNode<A> {
         match &envelope.message {
             Message::Ask(label, common, down) => self.asked(envelope.step, *label, common, down, scratch),
             Message::Served(common, down) => self.serve(envelope.step, common, down),
-            Message::Welcome(seen) => {
+            Message::Welcome(seen, lines) => {
                 self.seen = self.seen.max(*seen);
+                // Said of a hello from before a restart, it is no welcome for this ledger.
+                self.welcomed |= *lines == self.chain.head.seq;
                 Vec::new()
             }
             // Said of an older hello that was late, it means nothing.
@@ -180,15 +187,24 @@ impl<A: Algorithm> ClientNode<A> {
             return vec![Effect::Note(Note::Unreadable(server, step))];
         };
         let ask = Ask::new(step, label, &common, &down);
+        if !self.setting.algorithm.fits_ask(&self.client.local, &ask) {
+            return vec![Effect::Note(Note::Unreadable(server, step))];
+        }
         let digest = ask.digest();
-        if step == self.last {
-            if digest == self.digest {
+        let redraw = active(Mutant::RedrawOnRefusal) && matches!(self.outbox, Some((None, _)));
+        if step == self.last && !(redraw && digest == self.digest) {
+            if digest == self.digest || active(Mutant::DedupByKey) {
                 return self.resend().into_iter().collect();
             }
             return vec![Effect::Note(Note::Equivocation(server, step))];
         }
-        if step < self.last || self.served.is_some() {
+        // An answer to a step that is closed could not be used, but would be paid for.
+        if step < self.last || step <= self.seen || self.served.is_some() {
             return Vec::new();
+        }
+        if !self.welcomed {
+            // The server may know a longer ledger than the one on this disk; it must have its say first.
+            return self.beat();
         }
         let answer = self.client.answer(&self.setting.algorithm, &self.setting.run, ask, scratch);
         let mut effects = Vec::with_capacity(3);
@@ -216,7 +232,12 @@ impl<A: Algorithm> ClientNode<A> {
 
     fn serve(&mut self, step: u32, common: &[u8], down: &[u8]) -> Vec<Effect> {
         let server = Peer::Server(self.member.server);
-        if A::Common::from_bytes(common).is_err() || A::Down::from_bytes(down).is_err() {
+        let read = A::Common::from_bytes(common).and_then(|common| Ok((common, A::Down::from_bytes(down)?)));
+        let fits = read.is_ok_and(|(common, down)| {
+            let ask = Ask::new(step, DELIVER, &common, &down);
+            self.setting.algorithm.fits_ask(&self.client.local, &ask)
+        });
+        if !fits {
             return vec![Effect::Note(Note::Unreadable(server, step))];
         }
         let got = self.send(self.last, Message::Got);

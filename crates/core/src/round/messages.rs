@@ -20,8 +20,9 @@ pub enum Peer {
 pub enum Message {
     /// Who a node is and how far it has come; also its sign of life.
     Hello(Hello),
-    /// A server's answer to a client's hello: the last step it has closed.
-    Welcome(u32),
+    /// A server's answer to a client's hello: the last step it has closed, and how many ledger lines that hello
+    /// had named.
+    Welcome(u32, u64),
     /// A hello was turned away, for this reason; and how many ledger lines that hello had named.
     Turned(Box<[u8]>, u64),
     /// Server to client: label, then the encoded broadcast and the client's own part.
@@ -120,7 +121,8 @@ pub enum Effect {
     Send(Envelope),
     /// Tell people.
     Note(Note),
-    /// The node's part of the run is over.
+    /// The node's part of the run is over. A client may leave; a server stays to answer those that have not
+    /// heard it yet.
     Done,
 }
 
@@ -196,9 +198,10 @@ impl Message {
                 0u8.put(sink);
                 hello.put(sink);
             }
-            Message::Welcome(step) => {
+            Message::Welcome(step, lines) => {
                 1u8.put(sink);
                 step.put(sink);
+                lines.put(sink);
             }
             Message::Turned(why, lines) => {
                 2u8.put(sink);
@@ -243,7 +246,7 @@ impl Message {
         };
         Ok(match u8::get(reader)? {
             0 => Message::Hello(Hello::get(reader)?),
-            1 => Message::Welcome(u32::get(reader)?),
+            1 => Message::Welcome(u32::get(reader)?, u64::get(reader)?),
             2 => Message::Turned(take(reader)?.into(), u64::get(reader)?),
             3 => Message::Ask(Label::get(reader)?, broadcast(reader)?, take(reader)?.to_vec()),
             4 => Message::Up(take(reader)?.to_vec(), u64::get(reader)?),
@@ -254,6 +257,19 @@ impl Message {
             9 => Message::Bye,
             _ => return Err(Damaged),
         })
+    }
+}
+
+impl Message {
+    /// About how many bytes it has of its own.
+    fn weight(&self) -> usize {
+        match self {
+            Message::Ask(_, _, own) | Message::Up(own, _) | Message::Share(own) | Message::Served(_, own) => {
+                own.len()
+            }
+            Message::Hello(_) => 256,
+            _ => 0,
+        }
     }
 }
 
@@ -322,6 +338,7 @@ pub enum Unopened {
 /// Envelopes that travel together from one process to another: protocol, run, then the envelopes.
 pub fn seal(run: &[u8; 32], envelopes: &[Envelope]) -> Vec<u8> {
     let mut bytes = crate::codec::Bytes::default();
+    bytes.0.reserve(envelopes.iter().map(|envelope| 64 + envelope.message.weight()).sum());
     PROTOCOL.put(&mut bytes);
     run.put(&mut bytes);
     (envelopes.len() as u32).put(&mut bytes);
@@ -345,7 +362,8 @@ pub fn open(run: &[u8; 32], bytes: &[u8]) -> Result<Vec<Envelope>, Unopened> {
             return Ok((theirs, Vec::new()));
         }
         let count = u32::get(reader)? as usize;
-        let mut envelopes = Vec::with_capacity(count.min(reader.left()));
+        // The count is not to be believed: an envelope has at least 15 bytes.
+        let mut envelopes = Vec::with_capacity(count.min(reader.left() / 15));
         let mut last = None;
         for _ in 0..count {
             envelopes.push(Envelope::get(&mut last, reader)?);
@@ -375,7 +393,7 @@ mod tests {
             Message::Refused(2),
             Message::Share(vec![]),
             Message::Served(common, vec![7]),
-            Message::Welcome(4),
+            Message::Welcome(4, 2),
             Message::Turned(Box::from(*b"no"), 1),
             Message::Got,
             Message::Bye,

@@ -9,10 +9,16 @@ mod client;
 mod client_node;
 mod hello;
 mod messages;
+#[cfg(not(feature = "mutants"))]
+mod mutants;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 mod seats;
 mod server;
+mod server_hello;
 mod server_node;
 mod server_record;
+mod server_steps;
 
 pub use cells::Cells;
 pub use client::{Ask, Client, Scratch};
@@ -21,8 +27,8 @@ pub use hello::{Hello, Misfit, short};
 pub use messages::{Effect, Envelope, Message, Note, PROTOCOL, Peer, Record, Unopened, open, seal};
 pub use seats::Seats;
 pub use server::{CHUNK, Chunk, Closed, Counts, Server, Verdict};
-pub use server_node::{Known, Mode, ServerNode};
-pub use server_record::Lost;
+pub use server_node::{Backlog, Known, Mode, ServerNode};
+pub use server_record::{Decided, Lost, decided};
 
 use crate::algorithm::{Algorithm, Run};
 

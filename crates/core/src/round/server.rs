@@ -195,11 +195,11 @@ impl<A: Algorithm> Server<A> {
         let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
         let closed = Closed { now: Now { step: self.step, label: self.label, at }, verdicts: &self.verdicts };
         let mut counts = Counts::default();
-        let empty =
-            &mut Fold { cells: Cells::new(algorithm.cells(at).0, algorithm.cells(at).1), ..Fold::default() };
-        let (first, later) = match self.folds.split_first_mut() {
-            Some((first, later)) => (first, later),
-            None => (empty, &mut [][..]),
+        let mut seats = Seats::new(&mut self.seats, &mut self.touched);
+        let Some((first, later)) = self.folds.split_first_mut() else {
+            let (cells, length) = algorithm.cells(at);
+            let empty = Cells::new(cells, length);
+            return (algorithm.close(&mut self.state, &mut seats, &closed, &empty), counts);
         };
         for fold in later {
             first.cells.merge(&fold.cells);
@@ -208,7 +208,6 @@ impl<A: Algorithm> Server<A> {
         }
         counts.add(first.counts);
         tally.merge(&mut first.tally);
-        let mut seats = Seats::new(&mut self.seats, &mut self.touched);
         (algorithm.close(&mut self.state, &mut seats, &closed, &first.cells), counts)
     }
 
@@ -230,6 +229,9 @@ impl<A: Algorithm> Server<A> {
     ) {
         let now = Now { step: self.step, label: DELIVER, at: self.view(run) };
         let (seat, member) = (&self.seats[position], &self.members[position]);
+        if algorithm.look(&self.state, now, member, &client.memory, out) {
+            return;
+        }
         algorithm.serve(&self.state, seat, now, member, &mut scratch.down);
         let common = algorithm.common(&self.state, now);
         let ask = Ask::new(self.step, DELIVER, &common, &scratch.down);
@@ -311,7 +313,7 @@ impl<A: Algorithm> Chunk<'_, A> {
     }
 
     /// Goes on without a client that has not answered.
-    pub(in crate::round) fn miss(&mut self, i: usize) {
+    pub fn miss(&mut self, i: usize) {
         self.fold.counts.missing += 1;
         self.verdicts[i] = Verdict::Missing;
     }

@@ -27,7 +27,93 @@ impl From<Damaged> for Lost {
     }
 }
 
+/// What a record says was decided, whatever the method. With the uploads, these are enough to replay a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decided {
+    /// A step was planned.
+    Planned {
+        /// Which.
+        step: u32,
+        /// By position: asked or not.
+        verdicts: Vec<Verdict>,
+        /// The shares the step before was mixed from: server and digest.
+        mixed: Vec<(u32, [u8; 32])>,
+    },
+    /// A step was closed.
+    Closed {
+        /// Which.
+        step: u32,
+        /// By position.
+        verdicts: Vec<Verdict>,
+        /// The digests of the answers, by position.
+        answers: Vec<(u32, [u8; 32])>,
+    },
+    /// There is no further step.
+    Ended {
+        /// The last one.
+        step: u32,
+        /// The shares it was mixed from.
+        mixed: Vec<(u32, [u8; 32])>,
+    },
+    /// A client has confirmed what it was served.
+    Confirmed {
+        /// Its position.
+        position: u32,
+    },
+}
+
+/// Reads what a server's record, full or not, says was decided.
+pub fn decided(record: &[u8]) -> Result<Decided, Lost> {
+    let head = Heading::read(&mut Reader::new(record))?;
+    let verdicts = head.codes.iter().map(|code| verdict(*code)).collect::<Result<Vec<Verdict>, Damaged>>()?;
+    let (step, mixed) = (head.step, head.mixed.into_vec());
+    Ok(match head.stage {
+        ASKING => Decided::Planned { step, verdicts, mixed },
+        SHARING => Decided::Closed { step, verdicts, answers: head.closed.into_vec() },
+        ENDED => Decided::Ended { step, mixed },
+        _ => Decided::Confirmed { position: head.position },
+    })
+}
+
+const ASKING: u8 = 0;
+const SHARING: u8 = 1;
+const ENDED: u8 = 2;
+/// A record of one confirmation alone.
+const CONFIRMED: u8 = 3;
+
+crate::record! {
+    /// How every record begins.
+    struct Heading {
+        step: u32,
+        stage: u8,
+        /// Who confirmed, where the record is of that alone.
+        position: u32,
+        label: (u32, u32),
+        asks: [u8; 32],
+        codes: Box<[u8]>,
+        closed: Box<[(u32, [u8; 32])]>,
+        mixed: Box<[(u32, [u8; 32])]>,
+    }
+}
+
+impl Heading {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Lost> {
+        let head = Self::get(reader)?;
+        if head.stage > CONFIRMED { Err(Lost::Damaged) } else { Ok(head) }
+    }
+}
+
 impl<A: Algorithm> ServerNode<A> {
+    /// Notes that a client has what it was served, in a record of its own.
+    pub(in crate::round) fn confirm(&mut self, position: usize) -> Record {
+        self.got[position] = true;
+        let head =
+            Heading { step: self.step, stage: CONFIRMED, position: position as u32, ..Heading::default() };
+        let bytes = head.to_bytes();
+        self.written.1 += bytes.len();
+        Record::Delta(bytes)
+    }
+
     /// The record of this moment: everything, or what changed since the last record.
     pub(in crate::round) fn encode(&mut self) -> Record {
         let (full, changes) = self.written;
@@ -37,22 +123,22 @@ impl<A: Algorithm> ServerNode<A> {
             self.fresh = (0..self.known.len() as u32).collect();
         }
         let mut bytes = Bytes::default();
-        self.step.put(&mut bytes);
-        let stage = match self.stage {
-            Stage::Asking => 0u8,
-            Stage::Sharing => 1,
-            Stage::Ended => 2,
+        let mut head = Heading {
+            step: self.step,
+            label: (u32::from(self.label.kind), self.label.part),
+            asks: self.asks,
+            codes: self.server.verdicts().iter().map(|verdict| code(*verdict)).collect(),
+            ..Heading::default()
         };
-        stage.put(&mut bytes);
-        self.label.put(&mut bytes);
-        self.asks.put(&mut bytes);
-        let codes: Vec<u8> = self.server.verdicts().iter().map(|verdict| code(*verdict)).collect();
-        codes.into_boxed_slice().put(&mut bytes);
-        let closed: Vec<(u32, [u8; 32])> = match self.stage {
-            Stage::Sharing => self.answered.iter().map(|(position, digest)| (*position, *digest)).collect(),
-            _ => Vec::new(),
-        };
-        closed.into_boxed_slice().put(&mut bytes);
+        match self.stage {
+            Stage::Asking => (head.stage, head.mixed) = (ASKING, self.used.clone().into()),
+            Stage::Ended => (head.stage, head.mixed) = (ENDED, self.used.clone().into()),
+            Stage::Sharing => {
+                head.stage = SHARING;
+                head.closed = self.answered.iter().map(|(position, digest)| (*position, *digest)).collect();
+            }
+        }
+        head.put(&mut bytes);
         self.server.save_state(&mut bytes);
         (self.dirty.len() as u64).put(&mut bytes);
         for &position in &self.dirty {
@@ -108,20 +194,24 @@ impl<A: Algorithm> ServerNode<A> {
 
     fn apply(&mut self, record: &[u8]) -> Result<(), Lost> {
         let mut reader = Reader::new(record);
-        self.step = u32::get(&mut reader)?;
-        self.stage = match u8::get(&mut reader)? {
-            0 => Stage::Asking,
-            1 => Stage::Sharing,
-            2 => Stage::Ended,
-            _ => return Err(Lost::Damaged),
+        let head = Heading::read(&mut reader)?;
+        self.stage = match head.stage {
+            ASKING => Stage::Asking,
+            SHARING => Stage::Sharing,
+            ENDED => Stage::Ended,
+            _ => {
+                *self.got.get_mut(head.position as usize).ok_or(Damaged)? = true;
+                return if reader.left() == 0 { Ok(()) } else { Err(Lost::Damaged) };
+            }
         };
-        self.label = Label::get(&mut reader)?;
-        self.asks = <[u8; 32]>::get(&mut reader)?;
-        let codes = Box::<[u8]>::get(&mut reader)?;
-        let verdicts: Result<Vec<Verdict>, Damaged> = codes.iter().map(|code| verdict(*code)).collect();
+        self.step = head.step;
+        let kind = u16::try_from(head.label.0).map_err(|_| Damaged)?;
+        self.label = Label { kind, part: head.label.1 };
+        self.asks = head.asks;
+        let verdicts: Result<Vec<Verdict>, Damaged> = head.codes.iter().map(|code| verdict(*code)).collect();
         self.server.set_verdicts(&verdicts?)?;
-        let closed = Box::<[(u32, [u8; 32])]>::get(&mut reader)?;
-        self.answered = closed.into_iter().collect();
+        self.answered = head.closed.into_iter().collect();
+        self.used = head.mixed.into_vec();
         self.server.load_state(&mut reader)?;
         for _ in 0..u64::get(&mut reader)? {
             let position = u32::get(&mut reader)? as usize;

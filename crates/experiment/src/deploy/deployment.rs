@@ -1,6 +1,6 @@
 //! What a node opens: the experiment, the roster, and what follows from both.
 
-use super::{Hosted, NodeConfig, NodeKind, Nodes, Roster, run_fingerprint, run_id};
+use super::{Hosted, NodeConfig, NodeKind, Nodes, Roster, config_id, run_fingerprint, run_id};
 use crate::config::Source;
 use crate::error::Error;
 use crate::plan::Plan;
@@ -37,6 +37,14 @@ impl Deployment {
             return Err(wrong(format!(
                 "algorithm {:?} is for simulations only: it needs what no client may send",
                 plan.row.name
+            )));
+        }
+        let here = config_id(&plan.config);
+        if here != roster.config {
+            return Err(wrong(format!(
+                "the experiment here has the config {here} but the roster was made for {}: this node would wait for \
+                 others that never come; use the experiment and the roster that the other nodes have",
+                roster.config
             )));
         }
         let dimension = plan.model.dimension(roster.schema.columns());

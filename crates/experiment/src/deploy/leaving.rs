@@ -26,6 +26,9 @@ pub struct Left {
     pub clients: Vec<LeftClient>,
     /// Names of the models that were written.
     pub models: Vec<String>,
+    /// Of servers: the last step. A method may end before the rounds do.
+    #[serde(default)]
+    pub steps: u32,
 }
 
 /// One client in `outcome.json`.
@@ -59,7 +62,8 @@ impl Deployment {
     }
 
     fn leave(&self, state: &Path, left: &Left) -> Result<(), Error> {
-        let text = serde_json::to_vec_pretty(left).map_err(|error| Error::Usage(error.to_string()))?;
+        let mut text = serde_json::to_vec_pretty(left).map_err(|error| Error::Usage(error.to_string()))?;
+        text.push(b'\n');
         atomic::write(&folder_of(state, &self.run_id()).join(OUTCOME), &text)?;
         Ok(())
     }
@@ -83,7 +87,9 @@ impl Deployment {
         }
         crate::run::make_folder(&folder)?;
         let models = held.keys().map(ToString::to_string).collect();
-        self.leave(state, &Left { run: crate::run::hex(&self.fingerprint), clients: Vec::new(), models })
+        let run = crate::run::hex(&self.fingerprint);
+        let steps = machines.iter().map(|machine| machine.standing().step).max().unwrap_or(0);
+        self.leave(state, &Left { run, clients: Vec::new(), models, steps })
     }
 
     /// Writes the models of clients, and what they have spent.
@@ -123,7 +129,7 @@ impl Deployment {
         let mut collected = Collected {
             federation: self.federation.clone(),
             personal: self.plan.row.personal,
-            rounds: self.run.rounds,
+            rounds: 0,
             models: vec![vec![Vec::new(); count]; self.plan.row.personal.len()],
             active: vec![false; count],
             accounts: vec![Account::default(); count],
@@ -131,15 +137,17 @@ impl Deployment {
             ledger: Ledger::default(),
         };
         let mut tally: BTreeMap<Key, Line> = BTreeMap::new();
+        let mut last_uploads = vec![None; count];
         for node in nodes {
             let folder = folder_of(&node.state, &self.run_id());
             let Some(left) = self.left(&node.state)? else {
                 return Err(Error::Usage(format!("node {:?} is not done", node.name)));
             };
+            collected.rounds = collected.rounds.max(left.steps);
             for client in &left.clients {
                 let Some(id) = self.federation.find_client(&client.client) else { continue };
                 let at = id as usize;
-                collected.active[at] = client.last_upload == Some(self.run.rounds);
+                last_uploads[at] = client.last_upload;
                 collected.accounts[at] =
                     Account { spent: client.spent, releases: client.releases, budget: None };
             }
@@ -162,6 +170,8 @@ impl Deployment {
             }
             self.add_ledger(&node.state, &mut tally)?;
         }
+        let last = Some(collected.rounds);
+        collected.active = last_uploads.into_iter().map(|upload| upload == last).collect();
         collected.ledger.lines = tally.into_values().collect();
         Ok(collected)
     }

@@ -18,7 +18,7 @@ mod start;
 mod tests;
 
 pub use deployment::Deployment;
-pub use fingerprint::{run_fingerprint, run_id};
+pub use fingerprint::{config_id, run_fingerprint, run_id};
 pub use leaving::{Collected, Left, LeftClient};
 pub use node::{Broker, NodeConfig, NodeKind, Noise, Observe, Tls};
 pub use nodes::Nodes;

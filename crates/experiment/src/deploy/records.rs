@@ -76,8 +76,10 @@ impl Plan {
             return Ok(part.into_iter().map(hosted).collect());
         }
         let world = self.world_from(&source, &values, base, repeat)?;
-        let drawn =
+        let mut drawn =
             Roster::new(self, &world.federation, &hosts(roster, &world), world.schema.clone(), Vec::new());
+        // Compared when the deployment was opened.
+        drawn.config.clone_from(&roster.config);
         if drawn != *roster {
             return Err(mismatch(differs(&drawn, roster)));
         }

@@ -1,6 +1,6 @@
 //! The roster of a deployment: the public facts that all nodes agree on.
 
-use super::Nodes;
+use super::{Nodes, config_id};
 use crate::error::Error;
 use crate::plan::Plan;
 use fedkin_core::graph::Topology;
@@ -22,6 +22,8 @@ pub(crate) const VERSION: u32 = 1;
 pub struct Roster {
     /// The version of the format.
     pub version: u32,
+    /// A digest of the config it was made for; a node with another one is refused before it talks to anybody.
+    pub config: String,
     /// The dimension of a model.
     pub dimension: usize,
     /// The servers by id.
@@ -109,6 +111,7 @@ impl Roster {
         let name = |id: u32| servers[id as usize].clone();
         Self {
             version: VERSION,
+            config: config_id(&plan.config),
             dimension: plan.model.dimension(schema.columns()),
             servers: servers.to_vec(),
             clusters: clusters.to_vec(),

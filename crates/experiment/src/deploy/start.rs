@@ -88,7 +88,8 @@ impl Deployment {
         let machines = self.blueprint(&context).servers(&self.servers_of(node)?, mode)?;
         let options = ServerOptions {
             post: self.post(node).manager(),
-            state: node.state.clone(),
+            // A server starts afresh in every run; only a client's ledger spans them.
+            state: node.state.join("runs").join(self.run_id()),
             fingerprint: self.fingerprint,
             routes: self.routes(),
             names: self.names(),

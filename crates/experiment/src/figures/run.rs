@@ -48,7 +48,9 @@ pub(crate) fn of_run(
                 dashed: false,
             })
             .collect();
-        charts.push(Chart {
+        // Measured once, after the last round: the table and the distribution say it all.
+        let curve = models.values().any(|rounds| rounds.len() > 1);
+        charts.extend(curve.then(|| Chart {
             id: (*family).to_string(),
             title: words(family).1.to_string(),
             x_label: "round".into(),
@@ -57,7 +59,7 @@ pub(crate) fn of_run(
             y_scale: Scale::Linear,
             series,
             caption: "client: what each client computed last; served: what it would get now; averaged: a running mean of that; active: clients of this round only.".into(),
-        });
+        }));
         let groups: Vec<(String, String, Vec<f64>)> = outcome
             .columns
             .iter()

@@ -78,6 +78,26 @@ pub enum Reason {
     Headers,
 }
 
+impl Reason {
+    /// The same without what the sender chose: there are only so many of these, whatever comes.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotAFrame => "not a Fedkin message",
+            Self::Truncated => "truncated",
+            Self::Version { .. } => "another transport version",
+            Self::Kind(_) => "unknown kind",
+            Self::Checksum => "checksum",
+            Self::TooLarge { .. } => "too large",
+            Self::Inconsistent => "parts do not add up",
+            Self::Missing(_) => "lacks a part",
+            Self::Replaced(_) => "replaced while it was read",
+            Self::Digest => "digest",
+            Self::Flood => "too many payloads waiting",
+            Self::Headers => "headers",
+        }
+    }
+}
+
 /// Where a message goes, where it comes from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Address<'a> {

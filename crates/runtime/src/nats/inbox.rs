@@ -61,7 +61,7 @@ pub(super) struct Inbox {
     room: Arc<Semaphore>,
     room_total: u32,
     assemblies: JoinSet<(Token, String)>,
-    open: HashMap<Token, HashMap<String, AbortHandle>>,
+    open: HashMap<Token, HashMap<String, (Head, AbortHandle)>>,
 }
 
 impl Inbox {
@@ -281,9 +281,14 @@ impl Inbox {
                 self.forget(&from, &slot);
             }
         }
+        // A resend of what is being read: starting over each time, a large payload might never be complete.
+        let known = self.open.get(from).and_then(|open| open.get(slot));
+        if known.is_some_and(|(known, task)| *known == head && !task.is_finished()) {
+            return true;
+        }
         self.forget_and_stop(from, slot);
         let open = self.open.entry(from.clone()).or_default();
-        open.retain(|_, task| !task.is_finished());
+        open.retain(|_, (_, task)| !task.is_finished());
         if open.len() >= self.wire.limits.waiting_per_sender {
             return false;
         }
@@ -296,12 +301,12 @@ impl Inbox {
             slot: slot.to_owned(),
             head,
         };
-        open.insert(slot.to_owned(), self.assemblies.spawn(task.run()));
+        open.insert(slot.to_owned(), (head, self.assemblies.spawn(task.run())));
         true
     }
 
     fn forget_and_stop(&mut self, from: &Token, slot: &str) {
-        if let Some(task) = self.open.get_mut(from).and_then(|open| open.remove(slot)) {
+        if let Some((_, task)) = self.open.get_mut(from).and_then(|open| open.remove(slot)) {
             task.abort();
         }
     }
@@ -309,7 +314,7 @@ impl Inbox {
     /// After a task has ended; a newer one of the slot stays.
     fn forget(&mut self, from: &Token, slot: &str) {
         let Some(open) = self.open.get_mut(from) else { return };
-        if open.get(slot).is_some_and(AbortHandle::is_finished) {
+        if open.get(slot).is_some_and(|(_, task)| task.is_finished()) {
             open.remove(slot);
         }
         if open.is_empty() {

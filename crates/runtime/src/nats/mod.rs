@@ -28,7 +28,7 @@
 //! | both | publish | `$JS.API.DIRECT.GET.S.R.<me>.*.*.*` | parts for it |
 //! | both | subscribe | `_INBOX_<me>.>` | answers of the broker |
 //! | server | publish | `$JS.API.STREAM.CREATE.S` | the stream |
-//! //! | server, observer | publish | `$JS.API.DIRECT.GET.S.R.status.*.now` | status of all nodes |
+//! | server, observer | publish | `$JS.API.DIRECT.GET.S.R.status.*.now` | status of all nodes |
 //! | observer | subscribe | `_INBOX_<me>.>` | answers of the broker |
 //!
 //! Nobody may list, read, change, purge or delete streams, and nobody publishes to an inbox: the broker itself

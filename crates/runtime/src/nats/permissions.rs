@@ -54,7 +54,7 @@ fn account(Access { node, login, permissions }: &Access) -> String {
     };
     let imports: String = permissions.publish.iter().map(import).collect();
     format!(
-        "  \"node {node}\" {{\n    users: [ {{ {login}, permissions: {{\n      publish: {{ allow: {publish} }}\n      \
+        "  \"node-{node}\" {{\n    users: [ {{ {login}, permissions: {{\n      publish: {{ allow: {publish} }}\n      \
          subscribe: {{ allow: {subscribe} }}\n    }} }} ]\n    imports: [\n{imports}    ]\n  }}\n"
     )
 }

@@ -1,6 +1,6 @@
 //! How fast a broker is by itself: the yardstick for everything that is built on it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
@@ -33,6 +33,15 @@ pub async fn request_reply(
             }
         }
     });
+    // A flush hands the subscription to the system; the broker may still know it later than the first request.
+    let mut tries = 0;
+    while let Err(error) = ask(&requester, &payload, 1, 1).await {
+        tries += 1;
+        if tries == 100 {
+            return Err(failed(error));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let begin = Instant::now();
     let asked = ask(&requester, &payload, count, concurrency.max(1)).await;
     let seconds = begin.elapsed().as_secs_f64();

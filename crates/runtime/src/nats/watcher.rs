@@ -21,6 +21,9 @@ impl Watcher {
             return Err(PostError::Run(config.run));
         }
         let (wire, _) = open_wire(config).await?;
+        // The library says a moment after it has connected that it has; a question before that finds no broker.
+        let mut link = wire.link.clone();
+        let _ = tokio::time::timeout(wire.limits.connect_timeout, link.wait_for(|link| link.up)).await;
         Ok(Self { wire })
     }
 

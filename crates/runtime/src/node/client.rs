@@ -8,7 +8,7 @@ use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
 use crate::nats::{Event, Post, PostConfig};
 use crate::store::{Commit, Vault};
 use fedkin_core::privacy::ChainLine;
-use fedkin_core::round::{Effect, Envelope, Note, Record};
+use fedkin_core::round::{Effect, Envelope, Message, Note, Record};
 use futures_util::FutureExt;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,6 +19,8 @@ use tokio::time::MissedTickBehavior;
 
 /// Deliveries that are answered together, with one write to the disk.
 const GROUP: usize = 64;
+/// Asks of about so many bytes are answered together: answers, states and records of a group are in memory at once.
+const GROUP_BYTES: usize = 64 << 20;
 
 /// A client as its process knows it.
 #[derive(Debug, Clone)]
@@ -101,7 +103,13 @@ pub async fn host(
                 }
                 if !envelopes.is_empty() {
                     heard = Instant::now();
-                    going = process.answer(envelopes).await?;
+                    for group in groups(envelopes) {
+                        going = process.answer(group).await?;
+                        if !going {
+                            break;
+                        }
+                        process.flush(&post)?;
+                    }
                 }
                 if again {
                     process.beat();
@@ -120,6 +128,26 @@ pub async fn host(
     process.flush(&post)?;
     post.flush(Duration::from_secs(5)).await;
     Ok((if going { Ending::Done } else { Ending::Stopped }, process.clients))
+}
+
+/// Splits envelopes, in their order, where large ones are many.
+fn groups(envelopes: Vec<Envelope>) -> Vec<Vec<Envelope>> {
+    let mut groups = Vec::new();
+    let (mut group, mut size) = (Vec::new(), 0);
+    for envelope in envelopes {
+        let length = match &envelope.message {
+            Message::Ask(_, common, own) | Message::Served(common, own) => common.len() + own.len(),
+            _ => 0,
+        };
+        if size + length > GROUP_BYTES && !group.is_empty() {
+            groups.push(std::mem::take(&mut group));
+            size = 0;
+        }
+        size += length;
+        group.push(envelope);
+    }
+    groups.push(group);
+    groups
 }
 
 impl Process {
@@ -148,28 +176,39 @@ impl Process {
                 match self.mail.open(&delivery.from, &delivery.payload) {
                     Ok((genuine, refused)) => {
                         for refused in refused {
-                            self.telemetry.incident(delivery.from.as_str(), &refused.to_string());
+                            self.telemetry.incident(
+                                delivery.from.as_str(),
+                                refused.kind(),
+                                &refused.to_string(),
+                            );
                         }
                         envelopes.extend(genuine);
                     }
-                    Err(refused) => self.telemetry.incident(delivery.from.as_str(), &refused.to_string()),
+                    Err(refused) => {
+                        self.telemetry.incident(delivery.from.as_str(), refused.kind(), &refused.to_string());
+                    }
                 }
                 false
             }
             Event::Incident(incident) => {
-                self.telemetry.incident(incident.from.as_str(), &incident.reason.to_string());
+                self.telemetry.incident(
+                    incident.from.as_str(),
+                    incident.reason.kind(),
+                    &incident.reason.to_string(),
+                );
                 false
             }
             Event::Reconnected => {
+                self.mail.again();
                 self.telemetry.connected.set(1);
                 self.telemetry.reconnects.inc();
-                self.telemetry.trouble(None);
+                self.telemetry.link_trouble(None);
                 true
             }
             Event::Disconnected => {
                 tracing::warn!("the broker is out of reach");
                 self.telemetry.connected.set(0);
-                self.telemetry.trouble(Some("the broker is out of reach".into()));
+                self.telemetry.link_trouble(Some("the broker is out of reach".into()));
                 false
             }
         }
@@ -202,7 +241,6 @@ impl Process {
                             None => records.push((id, state, lines)),
                         }
                     }
-                    Effect::Commit(_) => {}
                     Effect::Send(envelope) => outside.push(envelope),
                     Effect::Note(Note::Turned(peer, why)) => {
                         return Err(NodeError::Turned {
@@ -211,7 +249,7 @@ impl Process {
                         });
                     }
                     Effect::Note(note) => self.telemetry.note(&note),
-                    Effect::Done => {}
+                    Effect::Commit(_) | Effect::Done => {}
                 }
             }
         }

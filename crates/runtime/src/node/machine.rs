@@ -144,7 +144,11 @@ pub struct Outcome<'a> {
 
 struct Clients<A: Algorithm> {
     nodes: Vec<ClientNode<A>>,
+    dimension: usize,
 }
+
+/// Numbers in a batch of asks below which threads cost more than they bring.
+const WORTH_THREADS: usize = 100_000;
 
 impl<A: Algorithm> Clients<A> {
     fn position(&self, id: u32) -> Option<usize> {
@@ -175,13 +179,15 @@ impl<A: Algorithm> ClientMachines for Clients<A> {
             .enumerate()
             .filter_map(|(position, node)| mail.remove(&position).map(|envelopes| (node, envelopes)))
             .collect();
-        work.into_par_iter()
-            .with_min_len(16)
-            .map_init(Scratch::default, |scratch, (node, envelopes)| {
-                let effects = envelopes.iter().flat_map(|envelope| node.receive(envelope, scratch)).collect();
-                (node.member().id, effects)
-            })
-            .collect()
+        let answer = |scratch: &mut Scratch<A>, (node, envelopes): (&mut ClientNode<A>, Vec<Envelope>)| {
+            let effects = envelopes.iter().flat_map(|envelope| node.receive(envelope, scratch)).collect();
+            (node.member().id, effects)
+        };
+        if work.len() * self.dimension < WORTH_THREADS {
+            let mut scratch = Scratch::default();
+            return work.into_iter().map(|item| answer(&mut scratch, item)).collect();
+        }
+        work.into_par_iter().with_min_len(4).map_init(Scratch::default, answer).collect()
     }
     fn beat(&self) -> Vec<Effect> {
         self.nodes.iter().flat_map(ClientNode::beat).collect()
@@ -293,7 +299,7 @@ impl Visitor for Join<'_> {
         let mut nodes: Vec<ClientNode<A>> =
             joining.into_par_iter().map(join).collect::<Result<_, Fault>>()?;
         nodes.sort_by_key(|node| node.member().id);
-        Ok(Box::new(Clients { nodes }))
+        Ok(Box::new(Clients { nodes, dimension: setting.run.dimension }))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Envelopes to payloads and back: what goes to one process travels together.
 
 use crate::nats::{PART, PostError, Sender, Token};
-use fedkin_core::round::{Envelope, Message, Peer, Unopened, open, seal};
+use fedkin_core::round::{Envelope, Message, PROTOCOL, Peer, Unopened, open, seal};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// Small payloads to one node take turns in so many slots, so that one does not replace another that is not read yet.
 const TURNS: u32 = 32;
@@ -10,6 +11,15 @@ const TURNS: u32 = 32;
 const WIDE: u32 = 4;
 /// Envelopes are packed up to about this size.
 const PACK: usize = PART;
+/// A larger message is not sent again before this time, then twice as long, and so on. What was on its way would only
+/// be pushed back by it, and nothing rests on it: a mailbox that was lost is announced ([`Mail::again`]).
+const REST: Duration = Duration::from_secs(10);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+/// What an envelope counts for, beside its contents.
+const ENVELOPE: usize = 64;
+/// So no payload of ours has more envelopes than this. An opened envelope takes far more memory than the few bytes
+/// that it may have on the wire.
+const MOST: u32 = (PACK / ENVELOPE) as u32;
 
 /// Which process runs which server and hosts which client.
 #[derive(Debug, Clone)]
@@ -36,9 +46,25 @@ pub enum Refused {
     /// The payload does not open.
     #[error(transparent)]
     Unopened(#[from] Unopened),
+    /// More envelopes than any node packs.
+    #[error("announces {0} envelopes, a payload has at most {MOST}")]
+    Crowd(u32),
     /// An envelope in somebody else's name.
     #[error("speaks as {0}, which lives on another node")]
     Impostor(Peer),
+}
+
+impl Refused {
+    /// The same without what the sender chose: there are only so many of these, whatever comes.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Unopened(Unopened::Damaged) => "damaged or truncated",
+            Self::Unopened(Unopened::Protocol { .. }) => "another protocol",
+            Self::Unopened(Unopened::OtherRun { .. }) => "another run",
+            Self::Crowd(_) => "too many envelopes",
+            Self::Impostor(_) => "speaks for another node",
+        }
+    }
 }
 
 /// Packs and unpacks a node's mail.
@@ -47,12 +73,14 @@ pub struct Mail {
     run: [u8; 32],
     routes: Routes,
     turns: BTreeMap<Token, u32>,
+    /// Large messages by way, kind and step: when they left last, and how long they rest.
+    rests: BTreeMap<(Peer, Peer, u8, u32), (Instant, Duration)>,
 }
 
 impl Mail {
     /// Mail of a run.
     pub fn new(run: [u8; 32], routes: Routes) -> Self {
-        Self { run, routes, turns: BTreeMap::new() }
+        Self { run, routes, turns: BTreeMap::new(), rests: BTreeMap::new() }
     }
 
     /// The node a peer lives on.
@@ -64,8 +92,13 @@ impl Mail {
     pub fn send(&mut self, sender: &Sender, envelopes: Vec<Envelope>) -> Result<usize, PostError> {
         let mut by_node: BTreeMap<Token, Vec<Envelope>> = BTreeMap::new();
         for envelope in envelopes {
-            if let Some(node) = self.routes.node(envelope.to) {
-                by_node.entry(node.clone()).or_default().push(envelope);
+            if self.rests(&envelope) {
+                continue;
+            }
+            let Some(node) = self.routes.node(envelope.to) else { continue };
+            match by_node.get_mut(node) {
+                Some(envelopes) => envelopes.push(envelope),
+                None => drop(by_node.insert(node.clone(), vec![envelope])),
             }
         }
         let mut bytes = 0;
@@ -92,6 +125,44 @@ impl Mail {
         Ok(bytes)
     }
 
+    /// Whether a message is large and was sent not long ago.
+    fn rests(&mut self, envelope: &Envelope) -> bool {
+        let (kind, size) = match &envelope.message {
+            Message::Ask(_, common, own) => (0, common.len() + own.len()),
+            Message::Up(own, _) => (1, own.len()),
+            Message::Share(own) => (2, own.len()),
+            Message::Served(common, own) => (3, common.len() + own.len()),
+            _ => return false,
+        };
+        if size <= PACK {
+            return false;
+        }
+        let (from, to, step) = (envelope.from, envelope.to, envelope.step);
+        let now = Instant::now();
+        match self.rests.get_mut(&(from, to, kind, step)) {
+            Some((left, rest)) if now.duration_since(*left) < *rest => true,
+            Some(known) => {
+                *known = (now, (known.1 * 2).min(LONGEST_REST));
+                false
+            }
+            None => {
+                // Of the steps before, the last may still matter.
+                let old = (from, to, kind, 0)..(from, to, kind, step.saturating_sub(1));
+                let old: Vec<_> = self.rests.range(old).map(|(key, _)| *key).collect();
+                for key in old {
+                    self.rests.remove(&key);
+                }
+                self.rests.insert((from, to, kind, step), (now, REST));
+                false
+            }
+        }
+    }
+
+    /// What was sent may be lost: nothing rests any more.
+    pub fn again(&mut self) {
+        self.rests.clear();
+    }
+
     fn pack(&mut self, sender: &Sender, node: &Token, pack: &[Envelope]) -> Result<usize, PostError> {
         if pack.is_empty() {
             return Ok(0);
@@ -112,9 +183,18 @@ impl Mail {
         Ok(length)
     }
 
+    /// How many envelopes a payload of this protocol and run says it has.
+    fn announced(&self, payload: &[u8]) -> Option<u32> {
+        let rest = payload.strip_prefix(&PROTOCOL.to_le_bytes())?.strip_prefix(&self.run)?;
+        Some(u32::from_le_bytes(*rest.first_chunk()?))
+    }
+
     /// Opens a payload from a node; envelopes in another node's name are left out and named.
     pub fn open(&self, from: &Token, payload: &[u8]) -> Result<(Vec<Envelope>, Vec<Refused>), Refused> {
         let mut refused = Vec::new();
+        if let Some(count) = self.announced(payload).filter(|count| *count > MOST) {
+            return Err(Refused::Crowd(count));
+        }
         let mut envelopes = open(&self.run, payload)?;
         envelopes.retain(|envelope| {
             let genuine = self.routes.node(envelope.from) == Some(from);
@@ -128,13 +208,14 @@ impl Mail {
 }
 
 fn weight(message: &Message) -> usize {
-    64 + match message {
-        Message::Ask(_, _, own) | Message::Up(own, _) | Message::Share(own) | Message::Served(_, own) => {
-            own.len()
+    ENVELOPE
+        + match message {
+            Message::Ask(_, _, own) | Message::Up(own, _) | Message::Share(own) | Message::Served(_, own) => {
+                own.len()
+            }
+            Message::Hello(_) => 200,
+            _ => 0,
         }
-        Message::Hello(_) => 200,
-        _ => 0,
-    }
 }
 
 fn own_slot(envelope: &Envelope) -> String {

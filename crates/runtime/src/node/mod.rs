@@ -86,8 +86,9 @@ async fn durable(
         match tokio::task::block_in_place(&mut commit) {
             Ok(()) => {
                 telemetry.committed(begun.elapsed());
+                // A compaction may have found no space as well; now there is some.
+                telemetry.disk_trouble(None);
                 if waited {
-                    telemetry.trouble(None);
                     tracing::info!("there is space on the disk again");
                 }
                 return Ok(true);

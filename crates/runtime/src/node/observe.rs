@@ -66,7 +66,7 @@ async fn metrics(State(telemetry): State<Arc<Telemetry>>) -> impl IntoResponse {
 }
 
 async fn health(State(telemetry): State<Arc<Telemetry>>) -> impl IntoResponse {
-    match telemetry.health().trouble {
+    match telemetry.health().trouble() {
         None => (StatusCode::OK, "ok\n".to_string()),
         Some(trouble) => (StatusCode::SERVICE_UNAVAILABLE, format!("{trouble}\n")),
     }

@@ -166,30 +166,39 @@ impl Process {
                 match self.mail.open(&delivery.from, &delivery.payload) {
                     Ok((envelopes, refused)) => {
                         for refused in refused {
-                            self.telemetry.incident(delivery.from.as_str(), &refused.to_string());
+                            self.telemetry.incident(
+                                delivery.from.as_str(),
+                                refused.kind(),
+                                &refused.to_string(),
+                            );
                         }
                         Mailed::Envelopes(envelopes)
                     }
                     Err(refused) => {
-                        self.telemetry.incident(delivery.from.as_str(), &refused.to_string());
+                        self.telemetry.incident(delivery.from.as_str(), refused.kind(), &refused.to_string());
                         Mailed::Nothing
                     }
                 }
             }
             Event::Incident(incident) => {
-                self.telemetry.incident(incident.from.as_str(), &incident.reason.to_string());
+                self.telemetry.incident(
+                    incident.from.as_str(),
+                    incident.reason.kind(),
+                    &incident.reason.to_string(),
+                );
                 Mailed::Nothing
             }
             Event::Reconnected => {
+                self.mail.again();
                 self.telemetry.connected.set(1);
                 self.telemetry.reconnects.inc();
-                self.telemetry.trouble(None);
+                self.telemetry.link_trouble(None);
                 Mailed::Again
             }
             Event::Disconnected => {
                 tracing::warn!("the broker is out of reach");
                 self.telemetry.connected.set(0);
-                self.telemetry.trouble(Some("the broker is out of reach".into()));
+                self.telemetry.link_trouble(Some("the broker is out of reach".into()));
                 Mailed::Nothing
             }
         }

@@ -48,8 +48,18 @@ fn name(names: &[String], id: u32) -> String {
 /// Whether a node works, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
-    /// What is wrong; nothing where all is well.
-    pub trouble: Option<String>,
+    /// What is wrong with the disk; nothing where all is well.
+    pub disk: Option<String>,
+    /// What is wrong with the connection; nothing where all is well.
+    pub link: Option<String>,
+}
+
+impl Health {
+    /// All that is wrong; nothing where all is well.
+    pub fn trouble(&self) -> Option<String> {
+        let all: Vec<&str> = [&self.disk, &self.link].into_iter().flatten().map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
 }
 
 /// Counters and gauges of one node.
@@ -145,9 +155,14 @@ impl Telemetry {
         self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Says what is wrong, or that nothing is any more.
-    pub fn trouble(&self, trouble: Option<String>) {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).trouble = trouble;
+    /// Says what is wrong with the disk, or that nothing is any more.
+    pub fn disk_trouble(&self, trouble: Option<String>) {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).disk = trouble;
+    }
+
+    /// Says what is wrong with the connection, or that nothing is any more.
+    pub fn link_trouble(&self, trouble: Option<String>) {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).link = trouble;
     }
 
     /// A record is durable.
@@ -159,13 +174,14 @@ impl Telemetry {
     pub fn disk_full(&self, error: &str) {
         self.full_disk.inc();
         tracing::error!(%error, "the disk is full: nothing is sent until there is space again");
-        self.trouble(Some(error.to_string()));
+        self.disk_trouble(Some(error.to_string()));
     }
 
-    /// Something came that could not be read.
-    pub fn incident(&self, from: &str, reason: &str) {
+    /// Something came that could not be read. The log has the reason in full; counters only its kind, or a sender
+    /// could make as many of them as it likes.
+    pub fn incident(&self, from: &str, kind: &'static str, reason: &str) {
         tracing::warn!(from, reason, "message dropped");
-        let labels = vec![("from", from.to_string()), ("reason", reason.to_string())];
+        let labels = vec![("from", from.to_string()), ("reason", kind.to_string())];
         self.incidents.get_or_create(&labels).inc();
     }
 
@@ -239,8 +255,7 @@ impl Telemetry {
                 tracing::info!(client = self.names.client(*client), step, "answer came too late");
             }
             Note::Unreadable(peer, step) => {
-                self.incident(&self.names.of(*peer), "unreadable");
-                tracing::warn!(who = self.names.of(*peer), step, "unreadable");
+                self.incident(&self.names.of(*peer), "unreadable", &format!("unreadable in step {step}"));
             }
             Note::Withheld(step, refusal) => {
                 tracing::warn!(step, why = %refusal, "nothing leaves in this step");

@@ -125,6 +125,42 @@ pub(super) fn encode(salt: &[u8; 32], number: u64, previous: &Sum, entries: &[Pa
     (bytes, sum)
 }
 
+/// The same in pieces, for a frame that is too large to be held twice; gives its sum.
+pub(super) fn pieces<E>(
+    salt: &[u8; 32],
+    number: u64,
+    previous: &Sum,
+    entries: &[Pair<'_>],
+    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<Sum, E> {
+    let mut head = Vec::with_capacity(FRAME);
+    head.extend(MARKER);
+    head.extend((length_of(entries) - FRAME as u64).to_le_bytes());
+    head.extend(number.to_le_bytes());
+    head.extend(previous);
+    let lengths = |(key, value): &Pair<'_>| {
+        let mut lengths = [0; 12];
+        lengths[..4].copy_from_slice(&(key.len() as u32).to_le_bytes());
+        lengths[4..].copy_from_slice(&(value.len() as u64).to_le_bytes());
+        lengths
+    };
+    let mut hash = blake3::Hasher::new_keyed(salt);
+    hash.update(&head);
+    for entry in entries {
+        hash.update(&lengths(entry)).update(entry.0.as_bytes()).update(entry.1);
+    }
+    let sum = cut(&hash);
+    head.extend(sum);
+    write(&head)?;
+    for entry in entries {
+        let mut name = lengths(entry).to_vec();
+        name.extend(entry.0.as_bytes());
+        write(&name)?;
+        write(entry.1)?;
+    }
+    Ok(sum)
+}
+
 fn decode(mut payload: &[u8]) -> Option<Vec<Entry>> {
     let mut entries = Vec::new();
     while !payload.is_empty() {
@@ -182,7 +218,7 @@ impl Frames {
     }
 
     /// A frame that is whole, wherever it belongs.
-    fn whole(&self, at: u64, plausible: impl Fn(u64) -> bool) -> Result<Option<Vec<u8>>, StoreError> {
+    fn whole(&self, at: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let left = self.end - at;
         if left < FRAME as u64 {
             return Ok(None);
@@ -193,8 +229,7 @@ impl Frames {
         let mut head = [0; FRAME];
         read(at, &mut head)?;
         let length = u64::from_le_bytes(array(&head, 8));
-        let number = u64::from_le_bytes(array(&head, 16));
-        if head[..8] != MARKER || length > left - FRAME as u64 || !plausible(number) {
+        if head[..8] != MARKER || length > left - FRAME as u64 {
             return Ok(None);
         }
         let mut bytes = vec![0; FRAME + length as usize];
@@ -207,7 +242,7 @@ impl Frames {
         if self.at == self.end {
             return Ok(Next::End);
         }
-        let Some(bytes) = self.whole(self.at, |_| true)? else { return Ok(Next::Bad) };
+        let Some(bytes) = self.whole(self.at)? else { return Ok(Next::Bad) };
         let number = u64::from_le_bytes(array(&bytes, 16));
         if number != self.number || array::<16>(&bytes, 24) != self.sum {
             let what = format!("frame {number} stands where frame {} belongs", self.number);
@@ -239,7 +274,7 @@ impl Frames {
             self.storage.read_at(from, &mut window).map_err(StoreError::file("read", &self.path))?;
             for (step, _) in window.windows(MARKER.len()).enumerate().filter(|(_, bytes)| **bytes == MARKER) {
                 let at = from + step as u64;
-                if self.whole(at, |number| number >= self.header.first)?.is_some() {
+                if self.whole(at)?.is_some() {
                     let what = format!("a frame is bad, but one at byte {at} after it is good");
                     return Err(StoreError::damaged(&self.path, self.at, what));
                 }

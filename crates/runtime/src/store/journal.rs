@@ -50,6 +50,8 @@ pub struct Journal {
 
 /// A compaction splits what is left into frames of about this size.
 const CHUNK: u64 = 1 << 20;
+/// A longer frame is not put together in memory.
+const WHOLE: u64 = 16 << 20;
 
 impl Journal {
     /// Opens or makes a journal on the system's disk; nobody else can until it is dropped. Gives all entries
@@ -118,17 +120,15 @@ impl Journal {
 
     /// Cuts a torn tail and makes durable what was read: the process before may have died too early for that.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
-        if self.recovery.cut_bytes > 0 {
-            self.storage.set_length(self.length).map_err(StoreError::file("cut", &self.path))?;
-        }
+        // Also where nothing is torn: a cut that the process before made may not be durable, and a commit
+        // that had failed would come back later.
+        self.storage.set_length(self.length).map_err(StoreError::file("cut", &self.path))?;
         if let Some(last) = self.unsettled {
             let mut bytes = vec![0; (self.length - last) as usize];
             self.storage.read_at(last, &mut bytes).map_err(StoreError::file("read", &self.path))?;
             self.storage.write_at(last, &bytes).map_err(StoreError::file("write", &self.path))?;
         }
-        if self.unsettled.is_some() || self.recovery.cut_bytes > 0 {
-            self.storage.sync(Flush::All).map_err(StoreError::file("sync", &self.path))?;
-        }
+        self.storage.sync(Flush::All).map_err(StoreError::file("sync", &self.path))?;
         self.unsettled = None;
         self.sync_folder()
     }
@@ -143,25 +143,31 @@ impl Journal {
         if self.folder_unsynced {
             self.sync_folder()?;
         }
-        let (bytes, sum) = frame::encode(&self.header.salt, self.number, &self.sum, entries);
         // A cut is not part of the data: it needs the stronger kind.
         let kind = if self.was_cut { Flush::All } else { Flush::Data };
-        let written =
-            self.storage.write_at(self.length, &bytes).map_err(StoreError::file("write", &self.path));
-        let done =
-            written.and_then(|()| self.storage.sync(kind).map_err(StoreError::file("sync", &self.path)));
-        if let Err(error) = done {
-            self.was_cut = true;
-            if let Err(second) = self.storage.set_length(self.length) {
-                self.poisoned = Some(format!("{error}; cutting off the rest of it failed, too: {second}"));
+        let at = (self.length, self.number);
+        let written = write_frame(&mut *self.storage, at, &self.header.salt, &self.sum, entries)
+            .map_err(StoreError::file("write", &self.path));
+        let done = written.and_then(|frame| {
+            self.storage.sync(kind).map_err(StoreError::file("sync", &self.path)).map(|()| frame)
+        });
+        match done {
+            Ok((end, sum)) => {
+                self.was_cut = false;
+                self.length = end;
+                self.number += 1;
+                self.sum = sum;
+                Ok(())
             }
-            return Err(error);
+            Err(error) => {
+                self.was_cut = true;
+                if let Err(second) = self.storage.set_length(self.length) {
+                    self.poisoned =
+                        Some(format!("{error}; cutting off the rest of it failed, too: {second}"));
+                }
+                Err(error)
+            }
         }
-        self.was_cut = false;
-        self.length += bytes.len() as u64;
-        self.number += 1;
-        self.sum = sum;
-        Ok(())
     }
 
     /// Replaces everything by these entries. A crash at any point leaves the old contents or the new ones.
@@ -259,15 +265,36 @@ impl Fresh {
         storage.write_at(0, &bytes).map_err(StoreError::file("write", path))?;
         let mut number = first;
         for chunk in chunks {
-            let (bytes, next) = frame::encode(&salt, number, &sum, chunk);
-            storage.write_at(at, &bytes).map_err(StoreError::file("write", path))?;
-            at += bytes.len() as u64;
-            (number, sum) = (number + 1, next);
+            let written = write_frame(&mut *storage, (at, number), &salt, &sum, chunk);
+            (at, sum) = written.map_err(StoreError::file("write", path))?;
+            number += 1;
         }
         // Some file systems find out only here that there is no room.
         storage.sync(Flush::All).map_err(StoreError::file("sync", path))?;
         Ok(Self { storage, header, number, sum })
     }
+}
+
+/// Writes a frame at a place under a number: in one piece, unless it is large. Gives where it ends, and its sum.
+fn write_frame(
+    storage: &mut dyn Storage,
+    (at, number): (u64, u64),
+    salt: &[u8; 32],
+    previous: &Sum,
+    entries: &[Pair<'_>],
+) -> std::io::Result<(u64, Sum)> {
+    if frame::length_of(entries) <= WHOLE {
+        let (bytes, sum) = frame::encode(salt, number, previous, entries);
+        storage.write_at(at, &bytes)?;
+        return Ok((at + bytes.len() as u64, sum));
+    }
+    let mut end = at;
+    let sum = frame::pieces(salt, number, previous, entries, |piece| {
+        storage.write_at(end, piece)?;
+        end += piece.len() as u64;
+        Ok::<(), std::io::Error>(())
+    })?;
+    Ok((end, sum))
 }
 
 fn chunks<'a, 'b>(mut live: &'a [Pair<'b>]) -> Vec<&'a [Pair<'b>]> {

@@ -39,7 +39,7 @@ struct Inner {
     /// Files opened before a restart are closed.
     boot: u64,
     operations: u64,
-    fault: Option<(u64, Fault)>,
+    faults: BTreeMap<u64, Fault>,
     crashed: bool,
     capacity: u64,
     rng: PublicRng,
@@ -103,13 +103,10 @@ impl Inner {
     fn step(&mut self) -> Result<(), (Fault, io::Error)> {
         let now = self.operations;
         self.operations += 1;
-        let fault = match self.fault {
-            Some((at, fault)) if at == now => {
-                self.fault = None;
-                fault
-            }
+        let fault = match self.faults.remove(&now) {
             _ if self.crashed => Fault::Crash,
-            _ => return Ok(()),
+            Some(fault) => fault,
+            None => return Ok(()),
         };
         self.crashed |= fault == Fault::Crash;
         let error = match fault {
@@ -153,7 +150,6 @@ impl Inner {
         self.locks.clear();
         self.boot += 1;
         self.crashed = false;
-        self.fault = None;
     }
 }
 
@@ -174,7 +170,7 @@ impl ShakyDisk {
             locks: BTreeSet::new(),
             boot: 0,
             operations: 0,
-            fault: None,
+            faults: BTreeMap::new(),
             crashed: false,
             capacity: u64::MAX,
             rng: PublicRng::named(seed, "shaky disk", 0, 0),
@@ -190,15 +186,16 @@ impl ShakyDisk {
         self.inner().operations
     }
 
-    /// Lets the operation after `good` more good ones fail.
+    /// Lets the operation after `good` more fail, beside other faults that are waiting.
     pub fn fail_after(&self, good: u64, fault: Fault) {
         let mut inner = self.inner();
-        inner.fault = Some((inner.operations + good, fault));
+        let at = inner.operations + good;
+        inner.faults.insert(at, fault);
     }
 
-    /// No fault is waiting any more.
+    /// Takes back all faults that are waiting.
     pub fn calm(&self) {
-        self.inner().fault = None;
+        self.inner().faults.clear();
     }
 
     /// Room for this many bytes in all files together.

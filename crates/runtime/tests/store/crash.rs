@@ -17,6 +17,7 @@ fn every_crash(
             prepare(&disk);
             disk.fail_after(good, Fault::Crash);
             through = act(&disk).is_ok();
+            disk.calm();
             let power = seed % 4 != 0;
             if power {
                 disk.power_cut();

@@ -1,0 +1,11 @@
+//! Nodes among hostile ones, on a real broker: bad uploads, junk, replays, two tongues, silence, and full disks.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+mod deadline;
+mod disk;
+mod junk;
+mod rogue;
+mod site;
+mod tls;
+mod uploads;

@@ -1,0 +1,178 @@
+//! Whatever a run is made of, nodes on a broker end with the bits of one process.
+
+use crate::bench::Bench;
+use crate::net::{SMALL, SOON, Started, local, nats, ready, result, start};
+use fedkin_core::algorithm::registry::{Row, TABLE};
+use std::fmt::Write;
+
+/// The same on nodes as in one process: models, metrics, privacy, ledger.
+fn same(bench: &Bench, what: &str, arguments: &[&str], nodes: &[&str]) {
+    let (here, there) = (format!("here-{what}"), format!("there-{what}"));
+    let alone = local(bench, &[arguments, &["--out", &here]].concat());
+    let together = on_nodes(bench, arguments, &there, nodes).told();
+    assert_eq!(result(&together), result(&alone), "{what}");
+    let ledger = |out: &str| bench.read(&format!("{out}/ledger.jsonl"));
+    assert_eq!(ledger(&there), ledger(&here), "{what}");
+}
+
+fn on_nodes<'a>(bench: &'a Bench, arguments: &[&str], out: &str, nodes: &[&str]) -> Started<'a> {
+    start(bench, &nats(&[arguments, &["--out", out], nodes].concat()))
+}
+
+/// The small experiment with another method.
+fn config(row: &Row, private: bool) -> String {
+    let mut text = SMALL.replace("name = \"pgfl\"", &format!("name = {:?}", row.name));
+    // A parameter of one method is none of another.
+    if !row.params.iter().any(|param| param.name == "penalty") {
+        text = text.replace("penalty = 4.0\n", "");
+    }
+    if !private {
+        let (before, after) = text.split_once("[privacy]").unwrap();
+        text = format!("{before}[network]{}", after.split_once("[network]").unwrap().1);
+    }
+    text
+}
+
+/// Every method of the table, new ones included.
+fn registry(private: bool) {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    let (mut compared, mut refused) = (0, Vec::new());
+    for row in TABLE {
+        let file = format!("{}.toml", row.name);
+        // What needs the records of others is never private.
+        bench.write(&file, config(row, private && !row.simulation_only));
+        if row.simulation_only {
+            let ran = on_nodes(&bench, &[&file], "refused", &[]).end(SOON);
+            assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}: {ran:?}", row.name);
+            assert!(ran.err.starts_with("error: ") && ran.err.contains(row.name), "{}", ran.err);
+            refused.push(row.name);
+        } else {
+            same(&bench, row.name, &[&file], &[]);
+            compared += 1;
+        }
+    }
+    eprintln!("{compared} methods as in one process; refused: {}", refused.join(", "));
+    assert!(compared >= 9, "{compared}");
+    assert!(refused.contains(&"centralized"), "{refused:?}");
+}
+
+#[test]
+fn every_method_gives_the_bits_of_one_process() {
+    registry(false);
+}
+
+#[test]
+fn every_method_gives_the_bits_of_one_process_with_noise() {
+    registry(true);
+}
+
+/// A user's own records, six features, in a file that every node reads its clients from.
+fn own_records(kind: &str) -> (String, String) {
+    let mut table = String::from("ward,hospital,kind,age,pulse,lactate,mobility,weight,fever,stay\n");
+    let mut state = 1u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / f64::from(1 << 23) - 1.0
+    };
+    for (h, hospital) in ["north", "east, old", "süd", "west"].iter().enumerate() {
+        for ward in 0..3 {
+            let cluster = if (h + ward) % 2 == 0 { "children" } else { "adults" };
+            for _ in 0..6 + ward + h {
+                let features: Vec<f64> = (0..6).map(|_| draw()).collect();
+                let sum: f64 =
+                    features.iter().zip([1.0, -2.0, 0.5, 0.3, 1.5, -0.7]).map(|(x, w)| x * w).sum();
+                let target = if kind == "logistic" { f64::from(sum > 0.0) } else { sum + 0.1 * draw() };
+                let features: Vec<String> = features.iter().map(|x| format!("{x:.4}")).collect();
+                let _ = writeln!(
+                    table,
+                    "{hospital}-{ward}|\"{hospital}\"|{cluster}|{}|{target:.4}",
+                    features.join("|")
+                );
+            }
+        }
+    }
+    let table = table
+        .lines()
+        .enumerate()
+        .map(|(i, line)| if i == 0 { line.to_string() } else { quoted(line) })
+        .collect::<Vec<_>>()
+        .join("\n");
+    let config = format!(
+        r#"version = 1
+[run]
+name = "own"
+seed = 3
+rounds = 8
+[data]
+source = "csv"
+path = "wards.csv"
+client = "ward"
+server = "hospital"
+cluster = "kind"
+target = "stay"
+test_fraction = 0.25
+standardise = true
+[topology]
+edges = "edges.csv"
+[model]
+kind = "{kind}"
+bias = true
+[algorithm]
+name = "pgfl"
+penalty = 4.0
+inter_cluster = "adaptive"
+[participation]
+clients_per_server = 2
+[network]
+resend = 0.2
+"#
+    );
+    (table, config)
+}
+
+/// Fields of a line that was joined with bars: a name may hold a comma.
+fn quoted(line: &str) -> String {
+    let fields = line.split('|').map(|field| format!("\"{}\"", field.trim_matches('"')));
+    fields.collect::<Vec<_>>().join(",")
+}
+
+fn own(kind: &str) {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    let (table, config) = own_records(kind);
+    // The nodes work elsewhere: the paths must still be found.
+    bench.write("mine/wards.csv", table);
+    bench.write("mine/edges.csv", "a,b\nnorth,\"east, old\"\n\"east, old\",süd\nsüd,west\nwest,north\n");
+    bench.write("mine/own.toml", config);
+    same(&bench, kind, &["mine/own.toml"], &["--processes", "7"]);
+    same(&bench, "two-processes", &["mine/own.toml"], &["--processes", "2"]);
+}
+
+#[test]
+fn own_records_with_an_edge_list() {
+    own("ridge");
+}
+
+#[test]
+fn own_records_and_a_logistic_model() {
+    own("logistic");
+}
+
+/// The project's must-show: PGFL Fig 3 in twelve processes.
+#[test]
+fn figure_3_in_twelve_processes() {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/pgfl-fig3.toml");
+    let rounds = std::env::var("FEDKIN_ROUNDS").unwrap_or_else(|_| "60".into());
+    let rounds = format!("run.rounds={rounds}");
+    let arguments = [file, "--set", "run.repeats=1", "--set", &rounds];
+    same(&bench, "fig3", &arguments, &["--processes", "12"]);
+}

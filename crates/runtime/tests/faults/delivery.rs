@@ -1,0 +1,151 @@
+//! Messages reach nodes; and now and then somebody lies to a node in passing, which must raise an alarm and
+//! change nothing.
+
+use super::checks::{Checked, hold};
+use super::mutants::Mistake;
+use super::network::{Arrival, Rates};
+use super::world::World;
+use fedkin_core::algorithm::Algorithm;
+use fedkin_core::codec::{Bytes, Codec, Reader};
+use fedkin_core::rng::Random;
+use fedkin_core::round::{ClientNode, Effect, Envelope, Message, Note, Peer};
+
+impl<A: Algorithm> World<'_, A> {
+    pub(crate) fn deliver(&mut self) -> Checked {
+        let rates = if self.trouble { self.scenario.rates } else { Rates::default() };
+        let (hosts, servers) = (&self.hosts, self.servers.len());
+        let up = |peer: Peer| {
+            let host = match peer {
+                Peer::Server(id) => id as usize,
+                Peer::Client(id) => servers + id as usize,
+            };
+            // A node may be called again while effects of the last call wait, but it does not hoard them.
+            !hosts[host].down && hosts[host].queue.len() < 3
+        };
+        let envelope = match self.broker.pick(&mut self.rng, &rates, self.tick, up) {
+            Some(Arrival::Envelope(envelope)) => envelope,
+            Some(Arrival::Unnoticed) => {
+                return hold(false, "wire", || "damaged bytes were taken for a message".into());
+            }
+            _ => return Ok(()),
+        };
+        let host = self.host(envelope.to);
+        if self.hosts[host].gone || self.stalled(host) {
+            return Ok(());
+        }
+        match envelope.to {
+            Peer::Server(id) => self.at_server(id as usize, &envelope),
+            Peer::Client(id) => self.at_client(id, &envelope),
+        }
+    }
+
+    fn at_server(&mut self, server: usize, envelope: &Envelope) -> Checked {
+        let effects = match &envelope.message {
+            Message::Up(up, lines) if self.mistake == Some(Mistake::Altered) => {
+                let message = Message::Up(up.clone(), lines + 1);
+                self.servers[server].receive(&Envelope { message, ..envelope.clone() })
+            }
+            _ => self.servers[server].receive(envelope),
+        };
+        self.took(server, effects)?;
+        let open = self.servers[server].step() == envelope.step && !self.closed(server);
+        let Peer::Client(client) = envelope.from else { return Ok(()) };
+        let answer = matches!(envelope.message, Message::Up(..) | Message::Refused(_));
+        let known = open && answer && !self.servers[server].waits_for().any(|id| id == client);
+        if known && self.rng.below(8) == 0 {
+            self.lie_to_server(server, client, envelope)?;
+        }
+        Ok(())
+    }
+
+    /// P8: a second, different answer to an open step is dropped with an alarm.
+    fn lie_to_server(&mut self, server: usize, client: u32, envelope: &Envelope) -> Checked {
+        let message = match &envelope.message {
+            Message::Up(_, lines) => Message::Refused(*lines),
+            _ => Message::Up(vec![0; 8], 0),
+        };
+        let effects = self.servers[server].receive(&Envelope { message, ..envelope.clone() });
+        let alarm = Effect::Note(Note::Equivocation(Peer::Client(client), envelope.step));
+        self.stats.forged += 1;
+        hold(effects == [alarm], "I2", || {
+            format!("client {client} said two things in step {}: {effects:?}", envelope.step)
+        })
+    }
+
+    fn at_client(&mut self, client: u32, envelope: &Envelope) -> Checked {
+        let node = &mut self.clients[client as usize];
+        let before = node.chain().head.seq;
+        let effects = node.receive(envelope, &mut self.scratch);
+        let answered = node.chain().head.seq > before;
+        if answered {
+            let (up, noise) = drawn(node, &effects);
+            self.checks.answered(client, envelope, up, noise)?;
+        }
+        let host = self.host(envelope.to);
+        self.took(host, effects)?;
+        if matches!(envelope.message, Message::Ask(..)) {
+            let forged = forge(envelope);
+            if self.clients[client as usize].step() == envelope.step && self.rng.below(8) == 0 {
+                self.lie_to_client(client, &forged)?;
+            }
+            if self.rng.below(16) == 0 {
+                self.ask_a_copy(client, &forged)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// P3: a second, different question in the last answered step is refused with an alarm.
+    fn lie_to_client(&mut self, client: u32, forged: &Envelope) -> Checked {
+        let effects = self.clients[client as usize].receive(forged, &mut self.scratch);
+        let alarm = Effect::Note(Note::Equivocation(forged.from, forged.step));
+        self.stats.forged += 1;
+        hold(effects == [alarm], "I2", || {
+            format!("client {client} was asked two things in step {}: {effects:?}", forged.step)
+        })
+    }
+
+    /// I10: somebody runs an old copy of a client's disk and asks it something else.
+    fn ask_a_copy(&mut self, client: u32, forged: &Envelope) -> Checked {
+        let host = self.host(Peer::Client(client));
+        let mut copy = self.client_of(client, &self.hosts[host].old)?;
+        if copy.step() >= forged.step {
+            return Ok(());
+        }
+        let welcome = Message::Welcome(0, copy.chain().head.seq);
+        copy.receive(&Envelope { message: welcome, ..forged.clone() }, &mut self.scratch);
+        let effects = copy.receive(forged, &mut self.scratch);
+        let (up, noise) = drawn(&copy, &effects);
+        self.stats.forged += 1;
+        self.checks.answered(client, forged, up, noise)
+    }
+}
+
+/// What a client sends, and the noise in it: the upload less the exact model in its memory.
+fn drawn<'e, A: Algorithm>(
+    node: &ClientNode<A>,
+    effects: &'e [Effect],
+) -> (Option<&'e Vec<u8>>, Option<Vec<f64>>) {
+    let up = effects.iter().find_map(|effect| match effect {
+        Effect::Send(Envelope { message: Message::Up(bytes, _), .. }) => Some(bytes),
+        _ => None,
+    });
+    let mut memory = Bytes::default();
+    node.client().save(&mut memory);
+    let exact = Vec::<f64>::get(&mut Reader::new(&memory.0));
+    let (Some(bytes), Ok(exact)) = (up, exact) else { return (up, None) };
+    let sent = Vec::<f64>::from_bytes(bytes).ok().filter(|sent| sent.len() == exact.len());
+    (up, sent.map(|sent| sent.iter().zip(&exact).map(|(a, b)| a - b).collect()))
+}
+
+/// The same question about another centre, or under another label where the method sends none.
+fn forge(ask: &Envelope) -> Envelope {
+    let mut forged = ask.clone();
+    if let Message::Ask(label, _, down) = &mut forged.message {
+        match down.get_mut(8 + 4) {
+            Some(byte) => *byte ^= 0x55,
+            None => label.part ^= 1,
+        }
+    }
+    forged
+}

@@ -1,0 +1,74 @@
+//! Kept scores are those that would be computed afresh.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
+
+mod common;
+
+use common::{small, values};
+use fedkin_core::Member;
+use fedkin_core::numeric::norm2;
+use fedkin_runtime::{Judge, Live, Summary};
+
+/// Scores models by their norm, the first one of active clients once more.
+struct Norms {
+    identity: Option<u64>,
+    grouped: bool,
+    factor: f64,
+}
+
+impl Judge for Norms {
+    fn columns(&self) -> usize {
+        4
+    }
+    fn score(&self, member: &Member, active: bool, which: usize, model: &[f64], row: &mut [f64]) {
+        row[which] = self.factor * (norm2(model) + f64::from(member.cluster));
+        if active && which == 0 {
+            row[3] = row[0];
+        }
+    }
+    fn group(&self, member: &Member) -> Option<u32> {
+        self.grouped.then_some(member.cluster)
+    }
+    fn identity(&self) -> Option<u64> {
+        self.identity
+    }
+}
+
+fn bits(summaries: &[Summary]) -> Vec<(u64, u64)> {
+    summaries.iter().map(|summary| (summary.sum.to_bits(), summary.count)).collect()
+}
+
+fn same(live: &dyn Live, identity: u64, grouped: bool, factor: f64) {
+    let kept = Norms { identity: Some(identity), grouped, factor };
+    let fresh = Norms { identity: None, grouped, factor };
+    assert_eq!(bits(&live.evaluate(&kept)), bits(&live.evaluate(&fresh)));
+    let rows = |judge: &Norms| -> Vec<Vec<u64>> {
+        live.rows(judge).iter().map(|row| row.iter().map(|x| x.to_bits()).collect()).collect()
+    };
+    assert_eq!(rows(&kept), rows(&fresh));
+}
+
+#[test]
+fn kept_scores_equal_fresh_ones_through_rounds_restarts_and_other_judges() {
+    for name in ["pgfl", "gfedmtl", "clusterfl", "local", "centralized"] {
+        for grouped in [true, false] {
+            let mut world = small(7, 24, 5, 8).arranged(name);
+            world.run.clients_per_server = Some(2);
+            let mut live = world.live(name, &values(name, &[]));
+            let mut saved = live.save();
+            // Another judge than in the last look, a look left out, a restart in between.
+            for step in 0..8u64 {
+                live.step().unwrap();
+                if step % 3 != 1 {
+                    same(&*live, 1 + u64::from(step >= 6), grouped, if step >= 6 { 2.0 } else { 1.0 });
+                }
+                if step == 2 {
+                    saved = live.save();
+                }
+                if step == 4 {
+                    live.restore(&saved).unwrap();
+                    same(&*live, 1, grouped, 1.0);
+                }
+            }
+        }
+    }
+}
