@@ -5,7 +5,7 @@ use super::mail::Mail;
 use super::observe::Observer;
 use super::telemetry::{Names, Telemetry};
 use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
-use crate::nats::{Event, Post, PostConfig};
+use crate::nats::{Post, PostConfig};
 use crate::store::{Commit, Vault};
 use fedkin_core::privacy::ChainLine;
 use fedkin_core::round::{Effect, Envelope, Message, Note, Record};
@@ -95,11 +95,11 @@ pub async fn host(
         tokio::select! {
             event = post.next() => {
                 let mut envelopes = Vec::new();
-                let mut again = process.open(event, &mut envelopes);
+                let mut again = process.mail.take(event, &process.telemetry, &mut envelopes);
                 // What else is there already is answered together: one write to the disk for all.
                 for _ in 1..GROUP {
                     let Some(event) = post.next().now_or_never() else { break };
-                    again |= process.open(event, &mut envelopes);
+                    again |= process.mail.take(event, &process.telemetry, &mut envelopes);
                 }
                 if !envelopes.is_empty() {
                     heard = Instant::now();
@@ -166,52 +166,6 @@ impl Process {
             tracing::info!(clients = restored, step = self.clients.step(), "restored");
         }
         Ok(())
-    }
-
-    /// Takes an event apart; true where the mailbox may have lost something.
-    fn open(&mut self, event: Event, envelopes: &mut Vec<Envelope>) -> bool {
-        match event {
-            Event::Delivery(delivery) => {
-                self.telemetry.received_bytes.inc_by(delivery.payload.len() as u64);
-                match self.mail.open(&delivery.from, &delivery.payload) {
-                    Ok((genuine, refused)) => {
-                        for refused in refused {
-                            self.telemetry.incident(
-                                delivery.from.as_str(),
-                                refused.kind(),
-                                &refused.to_string(),
-                            );
-                        }
-                        envelopes.extend(genuine);
-                    }
-                    Err(refused) => {
-                        self.telemetry.incident(delivery.from.as_str(), refused.kind(), &refused.to_string());
-                    }
-                }
-                false
-            }
-            Event::Incident(incident) => {
-                self.telemetry.incident(
-                    incident.from.as_str(),
-                    incident.reason.kind(),
-                    &incident.reason.to_string(),
-                );
-                false
-            }
-            Event::Reconnected => {
-                self.mail.again();
-                self.telemetry.connected.set(1);
-                self.telemetry.reconnects.inc();
-                self.telemetry.link_trouble(None);
-                true
-            }
-            Event::Disconnected => {
-                tracing::warn!("the broker is out of reach");
-                self.telemetry.connected.set(0);
-                self.telemetry.link_trouble(Some("the broker is out of reach".into()));
-                false
-            }
-        }
     }
 
     fn beat(&mut self) {

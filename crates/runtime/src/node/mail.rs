@@ -1,6 +1,7 @@
 //! Envelopes to payloads and back: what goes to one process travels together.
 
-use crate::nats::{PART, PostError, Sender, Token};
+use super::telemetry::Telemetry;
+use crate::nats::{Event, PART, PostError, Sender, Token};
 use fedkin_core::round::{Envelope, Message, PROTOCOL, Peer, Unopened, open, seal};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -187,6 +188,43 @@ impl Mail {
     fn announced(&self, payload: &[u8]) -> Option<u32> {
         let rest = payload.strip_prefix(&PROTOCOL.to_le_bytes())?.strip_prefix(&self.run)?;
         Some(u32::from_le_bytes(*rest.first_chunk()?))
+    }
+
+    /// Takes an event of the transport apart, counts and logs what is wrong with it, and adds the envelopes it brought.
+    /// True where the mailbox may have lost something.
+    pub fn take(&mut self, event: Event, telemetry: &Telemetry, envelopes: &mut Vec<Envelope>) -> bool {
+        match event {
+            Event::Delivery(delivery) => {
+                telemetry.received_bytes.inc_by(delivery.payload.len() as u64);
+                let refused = match self.open(&delivery.from, &delivery.payload) {
+                    Ok((genuine, refused)) => {
+                        envelopes.extend(genuine);
+                        refused
+                    }
+                    Err(refused) => vec![refused],
+                };
+                for refused in refused {
+                    telemetry.incident(delivery.from.as_str(), refused.kind(), &refused.to_string());
+                }
+            }
+            Event::Incident(incident) => {
+                let reason = &incident.reason;
+                telemetry.incident(incident.from.as_str(), reason.kind(), &reason.to_string());
+            }
+            Event::Reconnected => {
+                self.again();
+                telemetry.connected.set(1);
+                telemetry.reconnects.inc();
+                telemetry.link_trouble(None);
+                return true;
+            }
+            Event::Disconnected => {
+                tracing::warn!("the broker is out of reach");
+                telemetry.connected.set(0);
+                telemetry.link_trouble(Some("the broker is out of reach".into()));
+            }
+        }
+        false
     }
 
     /// Opens a payload from a node; envelopes in another node's name are left out and named.

@@ -6,7 +6,7 @@ use super::observe::Observer;
 use super::status::{ClientStatus, LISTED, NodeStatus, ServerStatus};
 use super::telemetry::{Names, Telemetry};
 use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
-use crate::nats::{Event, Post, PostConfig, Token};
+use crate::nats::{Post, PostConfig, Token};
 use crate::store::ServerStore;
 use fedkin_core::round::{Effect, Envelope, Note, Peer, Record};
 use std::collections::VecDeque;
@@ -96,14 +96,17 @@ pub async fn serve(
         process.flush(&post)?;
         let wake = options.deadline.map(|deadline| process.wakes(deadline));
         going = tokio::select! {
-            event = post.next() => match process.open(event) {
-                Mailed::Envelopes(envelopes) => {
+            event = post.next() => {
+                let mut envelopes = Vec::new();
+                if process.mail.take(event, &process.telemetry, &mut envelopes) {
+                    process.all(|machine| machine.resend()).await?
+                } else if envelopes.is_empty() {
+                    Ok(())
+                } else {
                     heard = Instant::now();
                     process.receive(envelopes).await?
                 }
-                Mailed::Again => process.all(|machine| machine.resend()).await?,
-                Mailed::Nothing => Ok(()),
-            },
+            }
             _ = beats.tick() => {
                 process.publish(&post).await;
                 if process.only_servers_missing() && heard.elapsed() > options.resend * PATIENCE {
@@ -151,59 +154,7 @@ async fn sleep_until(wake: Option<Instant>) {
     }
 }
 
-enum Mailed {
-    Envelopes(Vec<Envelope>),
-    /// The mailbox may have lost something.
-    Again,
-    Nothing,
-}
-
 impl Process {
-    fn open(&mut self, event: Event) -> Mailed {
-        match event {
-            Event::Delivery(delivery) => {
-                self.telemetry.received_bytes.inc_by(delivery.payload.len() as u64);
-                match self.mail.open(&delivery.from, &delivery.payload) {
-                    Ok((envelopes, refused)) => {
-                        for refused in refused {
-                            self.telemetry.incident(
-                                delivery.from.as_str(),
-                                refused.kind(),
-                                &refused.to_string(),
-                            );
-                        }
-                        Mailed::Envelopes(envelopes)
-                    }
-                    Err(refused) => {
-                        self.telemetry.incident(delivery.from.as_str(), refused.kind(), &refused.to_string());
-                        Mailed::Nothing
-                    }
-                }
-            }
-            Event::Incident(incident) => {
-                self.telemetry.incident(
-                    incident.from.as_str(),
-                    incident.reason.kind(),
-                    &incident.reason.to_string(),
-                );
-                Mailed::Nothing
-            }
-            Event::Reconnected => {
-                self.mail.again();
-                self.telemetry.connected.set(1);
-                self.telemetry.reconnects.inc();
-                self.telemetry.link_trouble(None);
-                Mailed::Again
-            }
-            Event::Disconnected => {
-                tracing::warn!("the broker is out of reach");
-                self.telemetry.connected.set(0);
-                self.telemetry.link_trouble(Some("the broker is out of reach".into()));
-                Mailed::Nothing
-            }
-        }
-    }
-
     /// Lets every server do something.
     async fn all(
         &mut self,
