@@ -9,12 +9,21 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import unittest
 from collections import defaultdict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOKEN = re.compile(r"\s*([()]|[A-Za-z0-9.+:-]+)")
+
+# What makes a licence file the MIT licence: its grant, its condition, its disclaimer, and nothing else of length.
+MIT = (
+    "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated "
+    "documentation files (the \"Software\"), to deal in the Software without restriction",
+    "The above copyright notice and this permission notice shall be included in all copies",
+    "THE SOFTWARE IS PROVIDED \"AS IS\", WITHOUT WARRANTY OF ANY KIND",
+)
 
 
 def tokens(expression):
@@ -70,6 +79,19 @@ def satisfied(expression, allowed):
     return value
 
 
+def licence_of(package):
+    """The licence a package names, or that of the licence file it points to, where that is the text of MIT."""
+    if package.get("license") or not package.get("license_file"):
+        return package.get("license")
+    path = os.path.join(os.path.dirname(package["manifest_path"]), package["license_file"])
+    try:
+        with open(path, encoding="utf-8") as file:
+            words = " ".join(file.read().split())
+    except (OSError, UnicodeDecodeError):
+        return None
+    return "MIT" if all(sentence in words for sentence in MIT) and len(words) < 1200 else None
+
+
 def name_of(entry):
     return entry if isinstance(entry, str) else entry.get("crate") or entry.get("name")
 
@@ -95,7 +117,7 @@ def check(metadata, rules):
     for package in sorted(packages.values(), key=lambda p: (p["name"], p["version"])):
         who = f"{package['name']} {package['version']}"
         versions[package["name"]].append(package["version"])
-        licence = package.get("license")
+        licence = licence_of(package)
         try:
             if not licence:
                 errors.append(f"{who}: names no licence")
@@ -192,6 +214,15 @@ class Test(unittest.TestCase):
         git = "git+https://example.org/x"
         errors, _ = self.run_check([{"name": "a", "license": None}, {"name": "b", "license": "GPL-3.0"}, {"name": "c", "source": git}])
         self.assertEqual(len(errors), 3, errors)
+
+    def test_a_licence_file_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = {"name": "a", "license": None, "license_file": "L", "manifest_path": os.path.join(folder, "Cargo.toml")}
+            self.assertEqual(len(self.run_check([package])[0]), 1, "there is no file")
+            for text, found in ((" ... ".join(MIT), 0), (" ... ".join(MIT[:2]), 1), (" ... ".join(MIT) + " except" * 200, 1)):
+                with open(os.path.join(folder, "L"), "w", encoding="utf-8") as file:
+                    file.write(text.replace(" copy ", "\n  copy "))
+                self.assertEqual(len(self.run_check([package])[0]), found, text)
 
     def test_bans_and_wrappers(self):
         tree = [{"name": "evil"}, {"name": "user"}, {"name": "other"}]

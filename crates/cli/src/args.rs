@@ -9,6 +9,7 @@ Exit codes:
   0    all went well
   1    unexpected: a defect of Fedkin itself
   2    something to put right: arguments, config, data, a full disk
+  3    a privacy claim does not hold
   4    the method diverged
   130  interrupted (Ctrl-C); the same command goes on from the last checkpoint
 
@@ -56,6 +57,9 @@ pub(crate) enum Command {
     Report(Report),
     /// Predict with the personal model of one client of a run
     Predict(Predict),
+    /// Test a claim of privacy: run the mechanism on neighbouring data and bound epsilon from below
+    #[command(after_help = EXIT_CODES)]
+    Audit(Audit),
     /// Write certificates, configs and permissions for a run on many machines
     Provision(Provision),
     /// Run the servers of a config that `fedkin provision` wrote
@@ -64,6 +68,12 @@ pub(crate) enum Command {
     Client(Node),
     /// Show who is alive, how far the run is and what was spent
     Status(Status),
+    /// Work out epsilon, noise or budget: for a mechanism, or for a config before it runs
+    #[command(subcommand)]
+    Privacy(crate::privacy::Command),
+    /// Show what clients spent on their data, over all runs, and check it
+    #[command(after_help = EXIT_CODES)]
+    Ledger(Ledger),
     /// List the methods, or the parameters of one
     Algorithms(Algorithms),
     /// Look at data before they are used
@@ -226,6 +236,44 @@ pub(crate) struct Predict {
     pub(crate) json: bool,
 }
 
+/// `fedkin audit`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Audit {
+    /// The config
+    #[arg(required_unless_present_any = ["fixture", "list_fixtures"], conflicts_with = "fixture")]
+    pub(crate) file: Option<PathBuf>,
+    /// Audit a mechanism whose verdict is known instead: a test of the audit itself
+    #[arg(long, value_name = "NAME")]
+    pub(crate) fixture: Option<String>,
+    /// List the mechanisms whose verdict is known
+    #[arg(long, conflicts_with_all = ["file", "fixture", "set"])]
+    pub(crate) list_fixtures: bool,
+    /// Runs on each data set: half of them choose a threshold, half of them count
+    #[arg(long, value_name = "N", default_value_t = fedkin_experiment::audit::RUNS, value_parser = clap::value_parser!(u32).range(20..=10_000_000))]
+    pub(crate) runs: u32,
+    /// Rounds to audit, from the first [default: 20, or all where there are fewer]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: Option<u32>,
+    /// Whose releases [default: the client that spends most]
+    #[arg(long, value_name = "ID")]
+    pub(crate) client: Option<String>,
+    /// The chance that the bound holds
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
+    pub(crate) confidence: f64,
+    /// Seed of the audit's own randomness [default: the config's]; data and rehearsal follow the config
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Set a key of the config, such as algorithm.penalty=5; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Number of threads [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) threads: Option<u32>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `fedkin provision`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Provision {
@@ -256,6 +304,48 @@ pub(crate) struct Provision {
     /// Set a key of the config, such as algorithm.penalty=5; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+}
+
+/// `fedkin ledger`
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Ledger {
+    #[command(subcommand)]
+    pub(crate) command: Option<LedgerCommand>,
+    /// A run directory, the state of a client host, or the folder of `privacy.ledger`
+    #[arg(value_name = "RUN|DIR", required = true)]
+    pub(crate) place: Option<PathBuf>,
+    /// List this client's lines
+    #[arg(long, value_name = "NAME")]
+    pub(crate) client: Option<String>,
+    /// The delta of epsilon [default: that of the run, or 1e-5]
+    #[arg(long, value_name = "D")]
+    pub(crate) delta: Option<f64>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `fedkin ledger` can do beside showing.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Follow every hash, and compare with what servers, runs or files remember of the ledgers
+    #[command(after_help = EXIT_CODES)]
+    Verify(Verify),
+}
+
+/// `fedkin ledger verify`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Verify {
+    /// States of client hosts and servers, folders of `privacy.ledger`, run directories: all that belongs together
+    #[arg(value_name = "RUN|DIR", required = true)]
+    pub(crate) places: Vec<PathBuf>,
+    /// What `fedkin ledger --json` wrote earlier; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) head: Vec<PathBuf>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `fedkin algorithms`

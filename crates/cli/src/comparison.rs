@@ -10,7 +10,7 @@ use crate::run::checkpoints;
 use fedkin_core::params::Value;
 use fedkin_experiment::config::{self, Override, Source};
 use fedkin_experiment::report::{Verdict, text_table};
-use fedkin_experiment::{Comparison, CurveResult, Prepared, figures, library, paired, tables};
+use fedkin_experiment::{ASSUMED, Comparison, CurveResult, Prepared, figures, library, paired, tables};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,9 @@ fn compare(
     training: &Training,
 ) -> Result<(Comparison, PathBuf), Failure> {
     let prepared = Prepared::new(source, base, overrides)?;
+    if prepared.trusts() {
+        output::warn(ASSUMED);
+    }
     let out = input::out(training, prepared.name());
     let config = config::load(source, overrides, &tables()).map_err(fedkin_experiment::Error::from)?;
     let comparison =
@@ -153,6 +156,9 @@ fn closing(comparison: &Comparison, report: &Path, next: &[String]) -> String {
             number::duration(comparison.seconds)
         ),
     );
+    if let Some(privacy) = privacy(comparison) {
+        facts.add("privacy", privacy);
+    }
     for warning in &comparison.warnings {
         facts.styled("warning", DOUBT, output::wrapped(warning, output::WIDTH - 10).join("\n"));
     }
@@ -161,6 +167,19 @@ fn closing(comparison: &Comparison, report: &Path, next: &[String]) -> String {
     let open = format!("fedkin report {} --open", shell_word(&comparison.run.to_string_lossy()));
     facts.list("next", std::iter::once(open).chain(next.iter().cloned()));
     facts.text()
+}
+
+/// The guarantees in one line: of the client that spent most, over all that was compared.
+fn privacy(comparison: &Comparison) -> Option<String> {
+    let all: Vec<f64> =
+        comparison.curves.iter().flat_map(|curve| curve.epsilon.iter().copied().flatten()).collect();
+    let (least, most) = all.iter().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
+    let first = comparison.curves.iter().find(|curve| curve.privacy.epsilon.is_some())?;
+    let range = match (number::plain(least), number::plain(most)) {
+        (least, most) if least == most => most,
+        (least, most) => format!("{least} to {most}"),
+    };
+    Some(format!("epsilon {range} at delta {} for the client that spent most", first.privacy.delta))
 }
 
 fn list(json: bool) -> Result<(), Failure> {

@@ -9,6 +9,8 @@ use std::io;
 pub(crate) const UNEXPECTED: u8 = 1;
 /// The exit code of what the user can put right.
 const USAGE: u8 = 2;
+/// The exit code of a refuted claim of privacy.
+const REFUTED: u8 = 3;
 
 /// Anything that ends a command early.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) enum Failure {
     Library(Error),
     /// Something the user can put right.
     Usage(String),
+    /// An audit refuted the claim; what it found was shown.
+    Refuted(String),
     /// Stopped by the user; the text says how to go on.
     Interrupted(String),
     /// A defect.
@@ -31,6 +35,7 @@ impl Failure {
         match self {
             Failure::Library(error) => error.exit_code(),
             Failure::Usage(_) => USAGE,
+            Failure::Refuted(_) => REFUTED,
             Failure::Interrupted(_) => 130,
             Failure::Unexpected(_) => UNEXPECTED,
             Failure::Closed => 0,
@@ -51,7 +56,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Library(error) => write!(f, "{error}"),
-            Failure::Usage(text) | Failure::Interrupted(text) => write!(f, "{text}"),
+            Failure::Usage(text) | Failure::Refuted(text) | Failure::Interrupted(text) => write!(f, "{text}"),
             Failure::Unexpected(text) => write!(f, "{text}; this is a defect of Fedkin, please report it"),
             Failure::Closed => Ok(()),
         }

@@ -6,13 +6,16 @@
 
 mod about;
 mod args;
+mod audit;
 mod comparison;
 mod failure;
 mod input;
+mod ledger;
 mod network;
 mod new;
 mod number;
 mod output;
+mod privacy;
 mod progress;
 mod provision;
 mod results;
@@ -58,10 +61,13 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         Command::Reproduce(args) => comparison::reproduce(&args),
         Command::Report(args) => results::report(&args),
         Command::Predict(args) => results::predict(&args),
+        Command::Audit(args) => audit::audit(&args),
         Command::Provision(args) => provision::provision(&args),
         Command::Server(args) => network::server(&args),
         Command::Client(args) => network::client(&args),
         Command::Status(args) => network::status(&args),
+        Command::Privacy(command) => privacy::privacy(&command),
+        Command::Ledger(args) => ledger::ledger(&args),
         Command::Algorithms(args) => about::algorithms(&args),
         Command::Data(DataCommand::Inspect(args)) => about::inspect(&args),
         Command::Config(ConfigCommand::Check(args)) => about::check(&args),

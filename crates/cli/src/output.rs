@@ -44,9 +44,15 @@ pub(crate) fn warn_aside(warnings: &[String]) {
         return;
     }
     let mut err = anstream::stderr().lock();
-    for warning in warnings {
+    // What was said before the run began is not said again.
+    for warning in warnings.iter().filter(|warning| *warning != fedkin_experiment::ASSUMED) {
         let _ = writeln!(err, "{} {warning}", paint(DOUBT, "warning:"));
     }
+}
+
+/// A warning that nobody may miss: on standard error, terminal or not.
+pub(crate) fn warn(warning: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{} {warning}", paint(DOUBT, "warning:"));
 }
 
 /// Says on the side what happened; a bar may be on the screen.

@@ -19,9 +19,19 @@ pub(crate) fn watched<T>(
     rounds: u64,
     work: impl FnOnce(&Control<'_>) -> Result<T, Error>,
 ) -> Result<Result<T, Error>, Failure> {
+    watched_by(name, rounds, "rounds", work)
+}
+
+/// The same for work that is counted in something else.
+pub(crate) fn watched_by<T>(
+    name: &str,
+    count: u64,
+    unit: &str,
+    work: impl FnOnce(&Control<'_>) -> Result<T, Error>,
+) -> Result<Result<T, Error>, Failure> {
     ctrlc::set_handler(on_interrupt)
         .map_err(|error| Failure::Unexpected(format!("cannot listen for Ctrl-C: {error}")))?;
-    let bar = bar(name, rounds);
+    let bar = bar(name, count, unit);
     *BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
     let result = work(&Control { stop: &STOP, tick: &|| bar.inc(1) });
     bar.finish_and_clear();
@@ -29,13 +39,13 @@ pub(crate) fn watched<T>(
     Ok(result)
 }
 
-fn bar(name: &str, rounds: u64) -> ProgressBar {
+fn bar(name: &str, count: u64, unit: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::with_draw_target(Some(rounds), ProgressDrawTarget::stderr_with_hz(10));
-    let template = "{msg}  {bar:24}  {human_pos}/{human_len} rounds, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
+    let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr_with_hz(10));
+    let template = format!("{{msg}}  {{bar:24}}  {{human_pos}}/{{human_len}} {unit}, {{eta}} left");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style.progress_chars("━╸ "));
     }
     bar.set_message(name.to_string());

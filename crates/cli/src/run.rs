@@ -7,8 +7,9 @@ use crate::network;
 use crate::number;
 use crate::output::{self, DOUBT, Facts, count};
 use crate::progress;
+use fedkin_core::privacy::Sampler;
 use fedkin_experiment::config::{self, Config};
-use fedkin_experiment::{Finished, Metric, Plan, Shown, tables};
+use fedkin_experiment::{ASSUMED, Finished, Metric, Plan, SampledReleases, Shown, tables};
 use serde::Serialize;
 use std::path::Path;
 
@@ -30,6 +31,9 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let whole = config::load(&source, &overrides, &tables()).map_err(fedkin_experiment::Error::from)?;
     let base = input::base(&args.file);
     let plan = Plan::load(&source, &base, &overrides, &[])?;
+    if plan.trusts() {
+        output::warn(ASSUMED);
+    }
     let out = input::out(training, plan.name());
     let start = Start::of(&out);
     // The run remembers where its data are, whatever folder a later command starts from.
@@ -69,9 +73,7 @@ fn warn(finished: &mut Finished) {
     // An epsilon that rests on trust says so wherever it is shown.
     let said = finished.warnings.iter().any(|warning| warning.contains("assumed, not enforced"));
     if finished.privacy.bound.starts_with("assumed") && !said {
-        finished.warnings.push(
-            "the gradient bound is assumed, not enforced: the epsilon holds only if the bound does".into(),
-        );
+        finished.warnings.push(ASSUMED.into());
     }
     if let Some(count) = finished.r#final.get("rejected") {
         finished.warnings.push(format!(
@@ -124,6 +126,14 @@ fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[S
     );
     facts.list("final", finals(finished));
     facts.add("privacy", privacy(finished));
+    if let Some(from) = finished.privacy.refused_from {
+        let many = finished.privacy.refused_clients;
+        facts.add("refused", format!("{many} of {}, from round {from} on", count(clients, "client")));
+    }
+    if let Some(ledger) = &finished.privacy.ledger {
+        let place = shell_word(&ledger.folder.to_string_lossy());
+        facts.add("ledger", format!("charged to {place}"));
+    }
     facts.add("models", format!("sha256 {}", finished.models_sha256));
     for warning in &finished.warnings {
         facts.styled("warning", DOUBT, output::wrapped(warning, output::WIDTH - 10).join("\n"));
@@ -168,6 +178,7 @@ fn finals(finished: &Finished) -> Vec<String> {
 fn words(metric: &str, model: &str) -> String {
     match (metric, model) {
         ("rejected" | "refused", _) => format!("{metric} uploads, last round with any"),
+        ("snr", _) => "signal to noise of an upload".to_string(),
         (metric, "") => metric.to_string(),
         (metric, model) => format!("{metric} of the {model} model"),
     }
@@ -180,17 +191,32 @@ fn privacy(finished: &Finished) -> String {
         return "nothing left a client".into();
     }
     let Some(epsilon) = privacy.epsilon else {
-        return "no mechanism: uploads are not private".into();
+        return match &privacy.ledger {
+            Some(ledger) if ledger.disclosed_before > 0 => {
+                "NOT PRIVATE: earlier runs on the same data let something out without noise".into()
+            }
+            _ => "no mechanism: uploads are not private".into(),
+        };
     };
     let bound = match privacy.bound.as_str() {
         "" => String::new(),
         words => format!(", bound {words}"),
     };
+    let runs = match &privacy.ledger {
+        Some(ledger) if ledger.runs > 1 => format!(" in {} runs on the same data", ledger.runs),
+        _ => String::new(),
+    };
+    let price = if privacy.sampled.is_empty() {
+        format!("{} zCDP", number::plain(privacy.zcdp))
+    } else {
+        let sampled: Vec<String> = privacy.sampled.iter().map(SampledReleases::words).collect();
+        sampled.join(", ")
+    };
+    let sampler = if privacy.sampler == Sampler::Float.name() { "; simulation: float sampler" } else { "" };
     format!(
-        "epsilon {} at delta {} for the client that spent most ({}, {} zCDP{bound})",
+        "epsilon {} at delta {} for the client that spent most ({}, {price}{runs}{bound}{sampler})",
         number::plain(epsilon),
         privacy.delta,
         privacy.mechanism,
-        number::plain(privacy.zcdp),
     )
 }

@@ -179,6 +179,11 @@ fn the_how_tos_work_when_followed() {
 }
 
 #[test]
+fn the_audit_page_works_when_followed() {
+    check("docs/audit.md");
+}
+
+#[test]
 fn the_readme_works_when_followed() {
     check("README.md");
 }
@@ -201,6 +206,7 @@ fn links_between_pages_lead_somewhere() {
     for name in [
         "README.md",
         "docs/README.md",
+        "docs/audit.md",
         "docs/reproductions.md",
         "docs/guide/tutorial.md",
         "docs/guide/howto.md",

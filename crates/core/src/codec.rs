@@ -3,6 +3,7 @@
 //! A `record!` declares a struct together with its encoding: little-endian, fields in order, lengths
 //! first. Its schema (names and types) is text that both sides of a connection compare.
 
+use blake3::hazmat::HasherExt;
 use thiserror::Error;
 
 /// Where values go: bytes, a digest, or the door that looks for bad numbers.
@@ -74,9 +75,10 @@ impl Sink for Bytes {
         self.0.extend_from_slice(bytes);
     }
     fn numbers(&mut self, numbers: &[f64]) {
-        self.0.reserve(numbers.len() * 8);
-        for number in numbers {
-            self.0.extend_from_slice(&number.to_le_bytes());
+        let start = self.0.len();
+        self.0.resize(start + numbers.len() * 8, 0);
+        for (slot, number) in self.0[start..].as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
+            *slot = number.to_le_bytes();
         }
     }
 }
@@ -84,7 +86,7 @@ impl Sink for Bytes {
 /// A digest over values. Short ones are gathered and hashed in one go, as most messages are short.
 #[derive(Debug)]
 pub struct Digest {
-    key: Option<[u8; 32]>,
+    mode: Mode,
     gathered: [u8; SHORT],
     length: usize,
     /// Everything before what is gathered, once there is more than fits.
@@ -94,9 +96,35 @@ pub struct Digest {
 /// One chunk of BLAKE3.
 const SHORT: usize = 1024;
 
+/// The three ways BLAKE3 begins.
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    Plain,
+    Keyed([u8; 32]),
+    Derived(Context),
+}
+
+/// The hash of a context, made once: it costs as much as hashing a short message.
+pub(crate) type Context = [u8; 32];
+
+/// What [`Digest::derived`] begins with.
+pub(crate) fn context(words: &str) -> Context {
+    blake3::hazmat::hash_derive_key_context(words)
+}
+
+impl Mode {
+    fn hasher(&self) -> blake3::Hasher {
+        match self {
+            Mode::Plain => blake3::Hasher::new(),
+            Mode::Keyed(key) => blake3::Hasher::new_keyed(key),
+            Mode::Derived(context) => blake3::Hasher::new_from_context_key(context),
+        }
+    }
+}
+
 impl Default for Digest {
     fn default() -> Self {
-        Self { key: None, gathered: [0; SHORT], length: 0, long: None }
+        Self { mode: Mode::Plain, gathered: [0; SHORT], length: 0, long: None }
     }
 }
 
@@ -110,21 +138,22 @@ impl Digest {
 
     /// A digest that only the holder of a key can make.
     pub(crate) fn keyed(key: &[u8; 32]) -> Self {
-        Self { key: Some(*key), ..Self::default() }
+        Self { mode: Mode::Keyed(*key), ..Self::default() }
     }
 
     /// A digest that cannot be taken for one of another context.
-    pub(crate) fn derived(context: &'static str) -> Self {
-        Self { long: Some(Box::new(blake3::Hasher::new_derive_key(context))), ..Self::default() }
+    pub(crate) fn derived(context: &Context) -> Self {
+        Self { mode: Mode::Derived(*context), ..Self::default() }
     }
 
     /// The digest of all values put so far.
     pub fn finish(&self) -> [u8; 32] {
         let gathered = &self.gathered[..self.length];
-        let hash = match (&self.long, &self.key) {
+        let hash = match (&self.long, &self.mode) {
             (Some(long), _) => long.as_ref().clone().update(gathered).finalize(),
-            (None, Some(key)) => blake3::keyed_hash(key, gathered),
-            (None, None) => blake3::hash(gathered),
+            (None, Mode::Keyed(key)) => blake3::keyed_hash(key, gathered),
+            (None, Mode::Plain) => blake3::hash(gathered),
+            (None, Mode::Derived(_)) => self.mode.hasher().update(gathered).finalize(),
         };
         *hash.as_bytes()
     }
@@ -132,10 +161,8 @@ impl Digest {
     /// Room for more bytes, at least one and at most so many.
     fn room(&mut self, most: usize) -> &mut [u8] {
         if self.length == SHORT {
-            let key = &self.key;
-            let long = self.long.get_or_insert_with(|| {
-                Box::new(key.as_ref().map_or_else(blake3::Hasher::new, blake3::Hasher::new_keyed))
-            });
+            let mode = &self.mode;
+            let long = self.long.get_or_insert_with(|| Box::new(mode.hasher()));
             long.update(&self.gathered);
             self.length = 0;
         }
@@ -492,11 +519,12 @@ mod tests {
         };
         for length in [1, 200, 2000] {
             let plain = digest(Digest::default(), length);
-            assert_ne!(digest(Digest::derived("a"), length), digest(Digest::derived("b"), length));
-            assert_ne!(digest(Digest::derived("a"), length), plain);
+            let derived = |words| Digest::derived(&context(words));
+            assert_ne!(digest(derived("a"), length), digest(derived("b"), length));
+            assert_ne!(digest(derived("a"), length), plain);
             let mut hasher = blake3::Hasher::new_derive_key("a");
             hasher.update(&vec![1.0; length].to_bytes());
-            assert_eq!(digest(Digest::derived("a"), length), *hasher.finalize().as_bytes());
+            assert_eq!(digest(derived("a"), length), *hasher.finalize().as_bytes());
         }
     }
 

@@ -14,7 +14,7 @@ use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model, Unsolved};
 use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::{Bound, Chain, Gate, Gaussian, Privacy, Refusal, Released, Zcdp};
+use fedkin_core::privacy::{Bound, Chain, Gate, Gaussian, Privacy, Refusal, Released, Sampler, Unit, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
 use fedkin_core::round::{ClientNode, Effect, Envelope, Message, Peer, Scratch, Server, Setting};
 use fedkin_core::{Dataset, Entry, Federation, Member, record};
@@ -37,12 +37,13 @@ struct Bench {
     federation: Federation,
     data: Vec<Arc<Dataset>>,
     seed: u64,
+    sampler: Sampler,
 }
 
 type Side = Arc<Setting<Method4>>;
 
 impl Bench {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, sampler: Sampler) -> Self {
         let mut rng = PublicRng::named(seed, "noise test", 0, 0);
         let (mut entries, mut data) = (Vec::new(), Vec::new());
         for k in 0..CLIENTS {
@@ -54,13 +55,22 @@ impl Bench {
         }
         let (federation, _) =
             Federation::new(entries, vec!["s".into()], vec!["q".into()], Topology::none(1)).unwrap();
-        Self { federation, data, seed }
+        Self { federation, data, seed, sampler }
     }
 
     fn side(&self, private: bool) -> Side {
-        let zcdp =
-            Zcdp { initial_budget: PHI_0, growth: ZETA, assumed: Some(Bound::assumed(C)), budget: None };
-        let privacy = if private { Privacy::Zcdp(zcdp) } else { Privacy::None };
+        let zcdp = Zcdp {
+            initial_budget: PHI_0,
+            growth: ZETA,
+            assumed: Some(Bound::assumed(C)),
+            budget: None,
+            sampler: self.sampler,
+            unit: Unit::Record,
+        };
+        self.side_with(if private { Privacy::Zcdp(zcdp) } else { Privacy::None })
+    }
+
+    fn side_with(&self, privacy: Privacy) -> Side {
         let model = Model { loss: Loss::Squared, regularisation: 0.01, bias: false, feature_norm: None };
         let raw = [("penalty".to_string(), Value::Number(RHO))].into();
         let values = Values::check(Method4::PARAMS, &raw).unwrap();
@@ -115,9 +125,97 @@ fn deviation(samples: u32, step: u32) -> f64 {
     sensitivity / (2.0 * budget).sqrt()
 }
 
+/// With `unit = "client"` all D_k terms of the mean may change: the same noise, D_k times as large, for the same price.
+#[test]
+fn protecting_a_whole_client_takes_as_many_times_the_noise_as_it_has_records() {
+    let bench = Bench::new(11, Sampler::Float);
+    let plain = bench.side(false);
+    let assumed = Some(Bound::assumed(C));
+    let (budget, sampler, unit) = (None, Sampler::Float, Unit::Record);
+    let zcdp = Zcdp { initial_budget: PHI_0, growth: ZETA, assumed, budget, sampler, unit };
+    let (record, client) = (
+        bench.side_with(Privacy::Zcdp(zcdp)),
+        bench.side_with(Privacy::Zcdp(Zcdp { unit: Unit::Client, ..zcdp })),
+    );
+    let centre = vec![0.1; D];
+    for k in 0..6 {
+        let secret = simulated_secret(11, k as u32);
+        let noise = |side: &Side| {
+            let mut node = bench.client(side, k, secret);
+            let noisy = upload(&mut node, k, 1, &centre);
+            let exact = upload(&mut bench.client(&plain, k, secret), k, 1, &centre);
+            (minus(&noisy, &exact), node.chain().account(None).spent)
+        };
+        let ((small, paid), (large, paid_too)) = (noise(&record), noise(&client));
+        assert_eq!(paid, paid_too);
+        let samples = f64::from(bench.federation.members()[k].samples);
+        for (small, large) in small.iter().zip(large) {
+            assert!(
+                (large - samples * small).abs() < 1e-9 * (1.0 + large.abs()),
+                "{large} {samples} {small}"
+            );
+        }
+        let member = bench.federation.members()[k];
+        for (side, step) in [(&record, 1), (&client, 1), (&client, 7)] {
+            let price = side.algorithm.price(&member, step).unwrap().zcdp();
+            assert!((price - PHI_0 / ZETA.powi(step as i32)).abs() < 1e-11, "{price}");
+        }
+        assert_eq!(plain.algorithm.price(&member, 1).unwrap().units(), 0);
+    }
+}
+
+/// The sensitivity behind it, where the bound is enforced: replacing everything a client has moves its step by at most
+/// 2 C / rho, and by nearly that much in the worst case.
+#[test]
+fn replacing_all_records_moves_the_step_by_the_sensitivity_at_most() {
+    use fedkin_core::model::Prox;
+    let norm = 1.5;
+    let mut rng = PublicRng::named(5, "unit test", 0, 0);
+    for (loss, bound) in [(Loss::Logistic, norm), (Loss::Huber(0.2), 2.0 * norm * 0.2)] {
+        let model = Model { loss, regularisation: 1e-6, bias: false, feature_norm: Some(norm) };
+        assert!((model.enforced_bound().unwrap().value() - bound).abs() < 1e-12);
+        let mut step = |rows: usize, towards: Option<f64>, centre: &[f64]| {
+            let direction = |i: usize| if i.is_multiple_of(3) { 5.0 } else { 0.0 };
+            let features =
+                (0..rows * 3).map(|i| towards.map_or_else(|| 9.0 * rng.normal(), |_| direction(i))).collect();
+            let classes = matches!(loss, Loss::Logistic);
+            let targets = (0..rows)
+                .map(|_| {
+                    towards.unwrap_or_else(|| {
+                        if classes { f64::from(u8::from(rng.normal() > 0.0)) } else { 50.0 * rng.normal() }
+                    })
+                })
+                .collect();
+            let data = Arc::new(Dataset::new(3, features, targets).unwrap());
+            let prox = Prox::new(&model, model.prepare(&data), 1e-6, RHO).unwrap();
+            let mut out = vec![0.0; 3];
+            prox.solve(centre, &mut out, &mut Vec::new()).unwrap();
+            out
+        };
+        let mut largest = 0.0_f64;
+        for trial in 0..200 {
+            let centre: Vec<f64> = (0..3).map(|j| f64::from(trial % 7 - 3) * f64::from(j + 1)).collect();
+            // The number of records may change as well: the mean's gradient is bounded whatever it is a mean of.
+            let gap = minus(&step(1 + trial as usize % 5, None, &centre), &step(4, None, &centre));
+            largest = largest.max(inner(&gap, &gap).sqrt());
+        }
+        let opposite = match loss {
+            Loss::Logistic => [1.0, 0.0],
+            _ => [1e3, -1e3],
+        };
+        let worst = minus(&step(4, Some(opposite[0]), &[0.0; 3]), &step(4, Some(opposite[1]), &[0.0; 3]));
+        let worst = inner(&worst, &worst).sqrt();
+        let limit = 2.0 * bound / RHO;
+        assert!(largest.max(worst) <= limit * (1.0 + 1e-9), "{loss:?}: {largest} {worst} {limit}");
+        // At zero a logistic gradient is half its bound; Huber's is all of it.
+        let reach = if matches!(loss, Loss::Logistic) { 0.4 } else { 0.999 };
+        assert!(worst >= reach * limit, "{loss:?}: {worst} {limit}");
+    }
+}
+
 /// The noise of every client and step over its deviation by (47); the centre moves from step to step.
-fn standardised(seed: u64) -> Vec<Vec<Vec<f64>>> {
-    let bench = Bench::new(seed);
+fn standardised(seed: u64, sampler: Sampler) -> Vec<Vec<Vec<f64>>> {
+    let bench = Bench::new(seed, sampler);
     let (noisy, plain) = (bench.side(true), bench.side(false));
     let mut all = Vec::new();
     for k in 0..CLIENTS {
@@ -146,7 +244,11 @@ fn score(squares: f64, n: f64) -> f64 {
 /// below 1e-4.
 #[test]
 fn the_noise_is_normal_with_the_variance_of_47_and_independent() {
-    let all = standardised(1);
+    normal_and_independent(&standardised(1, Sampler::Discrete));
+    normal_and_independent(&standardised(1, Sampler::Float));
+}
+
+fn normal_and_independent(all: &[Vec<Vec<f64>>]) {
     let flat: Vec<f64> = all.iter().flatten().flatten().copied().collect();
     let n = flat.len() as f64;
     let mean = flat.iter().sum::<f64>() / n;
@@ -189,7 +291,7 @@ fn the_noise_is_normal_with_the_variance_of_47_and_independent() {
 /// 0.95 (a fresh pair has that with probability below 1e-15 in 30 dimensions).
 #[test]
 fn no_noise_is_used_twice() {
-    let all = standardised(2);
+    let all = standardised(2, Sampler::Discrete);
     let unit: Vec<Vec<f64>> = all
         .iter()
         .flatten()
@@ -209,7 +311,7 @@ fn no_noise_is_used_twice() {
 /// centre, another step), another client or another secret draws other noise.
 #[test]
 fn an_ask_names_its_noise() {
-    let bench = Bench::new(3);
+    let bench = Bench::new(3, Sampler::Discrete);
     let (noisy, plain) = (bench.side(true), bench.side(false));
     let centre = vec![0.25f64; D];
     let mut nudged = centre.clone();
@@ -290,7 +392,8 @@ impl Algorithm for Spy {
         gate: &mut Gate<'_>,
         _: Seen,
     ) -> Result<Released<Seen>, Refusal> {
-        let unit = Gaussian::zcdp(Bound::assumed(1.0), 0.5).ok_or(Refusal::NoMechanism)?;
+        let unit =
+            Gaussian::vector(Bound::assumed(1.0), 0.5, 64, Sampler::Discrete).ok_or(Refusal::NoMechanism)?;
         let first = gate.release("first", &unit, vec![0.0; 64])?;
         let second = gate.release("second", &unit, vec![0.0; 64])?;
         let mut draw = |purpose| {
@@ -311,7 +414,7 @@ impl Algorithm for Spy {
 /// noise, not even under its name. Cosines of 64 fresh normals beyond 0.75 have probability below 1e-9.
 #[test]
 fn a_method_does_not_see_the_noise() {
-    let bench = Bench::new(5);
+    let bench = Bench::new(5, Sampler::Discrete);
     let run = bench.side(false).run.clone();
     let member = bench.federation.members()[0];
     let setting = Arc::new(Setting { algorithm: Spy, run, fingerprint: [1; 32] });
@@ -335,4 +438,56 @@ fn a_method_does_not_see_the_noise() {
     }
     assert_eq!(node.client().account().spent, 1_000_000_000_000);
     assert_eq!(node.client().account().releases, 4);
+}
+
+/// A spy's answer with this secret.
+fn spied(bench: &Bench, secret: [u8; 32]) -> Seen {
+    let setting =
+        Arc::new(Setting { algorithm: Spy, run: bench.side(false).run.clone(), fingerprint: [1; 32] });
+    let chain = Chain::start("client", &[2; 32]);
+    let member = bench.federation.members()[0];
+    let mut node = ClientNode::<Spy>::new(setting, member, (), secret, [2; 32], chain);
+    let (from, to) = (Peer::Server(0), Peer::Client(0));
+    let welcome = Envelope { from, to, step: 0, message: Message::Welcome(0, 0) };
+    node.receive(&welcome, &mut Scratch::default());
+    let ask = Envelope { from, to, step: 1, message: Message::Ask(ROUND, Arc::from([]), Vec::new()) };
+    let effects = node.receive(&ask, &mut Scratch::default());
+    let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {
+        panic!("no upload: {effects:?}");
+    };
+    Seen::from_bytes(bytes).unwrap()
+}
+
+/// A server knows the seed, the code, the step and what it asked. In a simulation that is enough to draw a
+/// client's noise and mini-batches again, to the bit. Of a client with a secret of its own it is not: nothing
+/// that follows from the seed comes near, neither the secrets of all simulated clients nor public streams
+/// under any name in use, and two clients that differ in their secret alone have nothing in common.
+/// Cosines of 64 numbers beyond 0.75 have probability below 1e-9 for a fresh pair; about 3,000 pairs.
+#[test]
+fn a_server_that_knows_the_seed_cannot_rebuild_noise_or_subsampling() {
+    let seed = 8;
+    let bench = Bench::new(seed, Sampler::Discrete);
+    let (own, other): ([u8; 32], [u8; 32]) = ([0xA5; 32], std::array::from_fn(|i| 31 * i as u8 + 1));
+    let deployed = spied(&bench, own);
+    let all = |seen: &Seen| [seen.first.clone(), seen.second.clone(), seen.drawn.clone(), seen.named.clone()];
+    // The control: of a simulated client everything can be rebuilt.
+    let simulated = spied(&bench, simulated_secret(seed, 0));
+    assert_eq!(all(&simulated), all(&spied(&bench, simulated_secret(seed, 0))));
+    let mut guesses: Vec<Vec<f64>> = Vec::new();
+    for k in 0..200 {
+        guesses.extend(all(&spied(&bench, simulated_secret(seed, k))));
+    }
+    for purpose in ["noise", "mini-batches", "draws", "first", "client secret, simulation only"] {
+        for (step, node) in [(0, 0), (1, 0), (1, u32::MAX), (0, 1)] {
+            let mut rng = PublicRng::named(seed, purpose, step, node);
+            guesses.push((0..64).map(|_| rng.normal()).collect());
+        }
+    }
+    guesses.extend(all(&spied(&bench, other)));
+    for secret in all(&deployed) {
+        for (number, guess) in guesses.iter().enumerate() {
+            let cosine = inner(&secret, guess) / (inner(&secret, &secret) * inner(guess, guess)).sqrt();
+            assert!(cosine.abs() < 0.75, "guess {number}: cosine {cosine}");
+        }
+    }
 }

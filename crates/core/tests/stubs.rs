@@ -13,7 +13,9 @@ use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model, Unsolved};
 use fedkin_core::numeric::{axpy, distance2, scale};
-use fedkin_core::privacy::{Bound, Chain, Gate, Gaussian, Ledger, Privacy, Refusal, Released, Tally, Zcdp};
+use fedkin_core::privacy::{
+    Bound, Chain, Gate, Gaussian, Ledger, Privacy, Refusal, Released, Sampler, Tally, Unit, Zcdp,
+};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
 use fedkin_core::round::{
     CHUNK, Client, ClientNode, Effect, Envelope, Mode, Peer, Scratch, Server, ServerNode, Setting, Verdict,
@@ -602,7 +604,8 @@ impl Algorithm for FedGl {
         let gaussian = match self.noise {
             Some(zcdp) => {
                 let sensitivity = Bound::assumed(2.0 * self.clip * self.clip);
-                Some(Gaussian::zcdp(sensitivity, zcdp.initial_budget).ok_or(Refusal::NoMechanism)?)
+                let gaussian = Gaussian::vector(sensitivity, zcdp.initial_budget, mine.len(), zcdp.sampler);
+                Some(gaussian.ok_or(Refusal::NoMechanism)?)
             }
             None => None,
         };
@@ -866,7 +869,14 @@ fn one_shot_fedgl_releases_once() {
             assert!((own[j] - expected).abs() < 1e-12, "client {k}");
         }
     }
-    let zcdp = Zcdp { initial_budget: 0.5, growth: 1.0, assumed: None, budget: Some(0.5) };
+    let zcdp = Zcdp {
+        initial_budget: 0.5,
+        growth: 1.0,
+        assumed: None,
+        budget: Some(0.5),
+        sampler: Sampler::Discrete,
+        unit: Unit::Record,
+    };
     world.run.privacy = Privacy::Zcdp(zcdp);
     let private = drive(&FedGl { clip: 3.0, noise: Some(zcdp) }, &world);
     assert_eq!(private.accounts, [500_000_000_000u64; 6]);

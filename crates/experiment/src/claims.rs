@@ -87,7 +87,7 @@ fn spent(limit: f64, curves: &[CurveResult]) -> (Verdict, String) {
     let Some(privacy) = most else { return (Verdict::Untested, "no curve spent anything".into()) };
     let verdict = if privacy.zcdp < limit { Verdict::Holds } else { Verdict::Fails };
     let evidence = format!(
-        "the client that paid most paid {:.3} zCDP, the mean is {:.3} (first repeat; only rounds it took part in count)",
+        "the client that paid most paid {:.3} zCDP, the mean is {:.3} (last repeat; only rounds it took part in count)",
         privacy.zcdp, privacy.mean_zcdp
     );
     (verdict, evidence)

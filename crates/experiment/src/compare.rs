@@ -9,6 +9,7 @@ use crate::repeat::{Control, Resume, distinct, run_repeat};
 use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
 use crate::scorer::{Metric, Shown};
+use crate::spending::{ASSUMED, is_spent};
 use crate::statistics::{Estimate, estimate};
 use crate::theory::{self, Theory};
 use fedkin_core::params::Value;
@@ -30,8 +31,10 @@ pub struct CurveResult {
     pub points: Vec<Point>,
     /// Other metrics after the last round (or at the read round of a sweep's last value), as shown.
     pub r#final: BTreeMap<String, Point>,
-    /// What its clients spent in the first repeat (of the last swept value).
+    /// What its clients spent in the last repeat (of the swept value that cost most).
     pub privacy: PrivacySummary,
+    /// By swept value, or once: epsilon of the client that spent most in any repeat; absent where nothing protects.
+    pub epsilon: Vec<Option<f64>>,
     /// By point, then by repeat: the headline metric before it is shown.
     #[serde(skip)]
     pub values: Vec<Vec<f64>>,
@@ -123,6 +126,13 @@ impl Prepared {
             for point in 0..points {
                 let step: Vec<Override> = config.sweep.iter().filter_map(|sweep| sweep.step(point)).collect();
                 let plan = Arc::new(Plan::load(source, base, overrides, &[&curve.set, &step])?);
+                if plan.ledger().is_some() {
+                    return Err(Error::Usage(
+                        "privacy.ledger is for `fedkin run`: the curves of a comparison draw and use the same data \
+                         side by side; remove it to compare"
+                            .into(),
+                    ));
+                }
                 for repeat in 0..plan.repeats() {
                     let plan = Arc::clone(&plan);
                     jobs.push(Job {
@@ -142,6 +152,11 @@ impl Prepared {
     /// The name of the experiment.
     pub fn name(&self) -> &str {
         self.config.run.text("name").unwrap_or("experiment")
+    }
+
+    /// Whether any curve claims privacy on the strength of a bound that nothing enforces.
+    pub fn trusts(&self) -> bool {
+        self.jobs.iter().any(|job| job.plan.trusts())
     }
 
     /// How many rounds there are to run in all.
@@ -269,7 +284,18 @@ impl Prepared {
                 })
                 .collect();
             let method = curve.method.clone().unwrap_or_else(|| self.method(c));
-            let privacy = mine[mine.len() - 1].privacy.clone();
+            let epsilon = (0..=final_point)
+                .map(|point| {
+                    let here = mine.iter().filter(|done| done.point == point);
+                    here.filter_map(|done| done.privacy.epsilon).max_by(f64::total_cmp)
+                })
+                .collect();
+            // The last repeat of each swept value, and of these the one that cost most.
+            let ends = (0..=final_point).filter_map(|p| mine.iter().rfind(|done| done.point == p));
+            let end = ends
+                .max_by(|a, b| a.privacy.cost().total_cmp(&b.privacy.cost()))
+                .unwrap_or(&mine[mine.len() - 1]);
+            let privacy = end.privacy.clone();
             let clients = mine[0].clients.clone();
             curves.push(CurveResult {
                 label: curve.label.clone(),
@@ -277,6 +303,7 @@ impl Prepared {
                 points,
                 r#final,
                 privacy,
+                epsilon,
                 values,
                 last,
                 clients,
@@ -288,10 +315,7 @@ impl Prepared {
         };
         let mut warnings: Vec<String> = done.iter().flat_map(|done| done.warnings.iter().cloned()).collect();
         if curves.iter().any(|curve| curve.privacy.bound.starts_with("assumed")) {
-            warnings.push(
-                "the gradient bound is assumed, not enforced: the epsilon holds only if the bound does"
-                    .into(),
-            );
+            warnings.push(ASSUMED.into());
         }
         let warnings = distinct(warnings);
         Ok(Comparison {
@@ -347,8 +371,8 @@ fn at_round(metrics: &Metrics, metric: &str, round: Option<u32>) -> Option<f64> 
 }
 
 fn names(metrics: &Metrics) -> Vec<String> {
-    let mut names: Vec<String> =
-        metrics.rows().filter(|row| row.node.is_empty()).map(|row| row.metric.to_string()).collect();
+    let of_all = metrics.rows().filter(|row| row.node.is_empty() && !is_spent(row.metric));
+    let mut names: Vec<String> = of_all.map(|row| row.metric.to_string()).collect();
     names.sort_unstable();
     names.dedup();
     names

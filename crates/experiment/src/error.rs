@@ -37,6 +37,9 @@ pub enum Error {
         /// What is wrong and what to do.
         message: String,
     },
+    /// A privacy claim does not hold.
+    #[error("{0}")]
+    Untrue(String),
     /// A request that makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -46,10 +49,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// 2: something the user can put right. 4: the method diverged. 130: interrupted.
+    /// 2: something the user can put right. 3: a privacy claim does not hold. 4: the method diverged. 130: interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Fault(Fault::Diverged { .. }) => 4,
+            Error::Untrue(_) => 3,
             Error::Interrupted(_) => 130,
             _ => 2,
         }

@@ -2,12 +2,15 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod artifacts;
+pub mod audit;
 mod claims;
 mod compare;
 pub mod config;
 pub mod deploy;
 mod error;
 pub mod figures;
+mod forecast;
+pub mod ledger;
 pub mod library;
 mod plan;
 pub mod predict;
@@ -15,15 +18,20 @@ mod repeat;
 pub mod report;
 mod run;
 mod scorer;
+mod spending;
 mod statistics;
 mod theory;
 
 pub use claims::ClaimResult;
 pub use compare::{Comparison, CurveResult, Prepared};
 pub use error::Error;
+pub use forecast::{ClientForecast, Forecast};
 pub use plan::{Plan, Stage, tables};
 pub use repeat::{Control, Outcome, Spent};
-pub use run::{Claim, Claimed, Finished, PrivacySummary, RunDirectory, claim, run};
+pub use run::{
+    Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim, run,
+};
 pub use scorer::{Metric, Scorer, Shown};
+pub use spending::ASSUMED;
 pub use statistics::{Estimate, estimate, paired};
 pub use theory::Theory;

@@ -54,9 +54,13 @@ experiments![
     "pgfl-adaptive",
     "pgfl-adaptive-far",
     "pgfl-order",
+    "privacy-few",
+    "privacy-many",
     "gfedmtl-fig2a",
     "gfedmtl-fig2b",
     "gfedmtl-fig2c",
+    "dp-sgd",
+    "dp-sgd-mnist",
     "million",
 ];
 

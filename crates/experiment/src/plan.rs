@@ -85,6 +85,15 @@ impl Plan {
                     .into(),
             ));
         }
+        if config.privacy.get("ledger").is_some()
+            && config.run.integer("repeats").is_some_and(|repeats| repeats > 1)
+        {
+            return Err(conflict(
+                "privacy.ledger is for run.repeats = 1: repeats draw data of their own, and each would be charged; \
+                 use one seed per run, or remove the ledger"
+                    .into(),
+            ));
+        }
         let plan = Self { row, model, privacy, base: base.to_path_buf(), topology, config };
         // A method refuses parameters that do not fit together before any data is read.
         registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing)
@@ -120,6 +129,11 @@ impl Plan {
     /// Rounds between two evaluations.
     pub fn every(&self) -> u32 {
         self.config.evaluate.integer("every").unwrap_or(1) as u32
+    }
+
+    /// The folder of the ledger that spans runs, where there is one.
+    pub fn ledger(&self) -> Option<PathBuf> {
+        self.config.privacy.text("ledger").map(|folder| self.base.join(folder))
     }
 
     /// The delta at which epsilon is reported.

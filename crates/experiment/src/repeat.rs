@@ -5,10 +5,12 @@ use crate::artifacts::metrics::{Metrics, Row};
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
 use crate::scorer::Scorer;
+use crate::spending::{self, Spending};
 use fedkin_core::codec::{Bytes, Codec, Reader};
-use fedkin_core::privacy::{Account, Line, epsilon_of_gaussian, epsilon_of_zcdp};
+use fedkin_core::privacy::{Account, Draws, Line, Prices, Refusal, Statement};
 use fedkin_data::World;
-use fedkin_runtime::{Live, Progress};
+use fedkin_runtime::{Live, Opening, Progress};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -28,15 +30,15 @@ impl Control<'_> {
 }
 
 /// What the clients of a repeat have spent.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Spent {
     /// Largest zCDP of a client: the guarantee.
     pub largest_zcdp: f64,
     /// Mean zCDP over clients.
     pub mean_zcdp: f64,
-    /// Epsilon of the largest, by the tight conversion of zCDP.
+    /// Largest epsilon of a client, by the tight conversion of zCDP or Renyi divergences.
     pub largest_epsilon: f64,
-    /// Epsilon of the largest, by exact composition of Gaussians.
+    /// Largest epsilon of a client, by exact composition of Gaussians or Renyi divergences.
     pub largest_epsilon_gaussian: f64,
     /// Mean epsilon over clients.
     pub mean_epsilon: f64,
@@ -44,32 +46,46 @@ pub struct Spent {
     pub delta: f64,
     /// Releases in all, disclosures included.
     pub releases: u64,
+    /// The releases from Poisson samples of the client with the largest epsilon.
+    pub sampled: Box<[Draws]>,
+}
+
+/// What the price of an account depends on; accounts are grouped by it.
+pub(crate) fn price_key(account: &Account) -> (u64, Vec<[u64; 3]>) {
+    let bits = |draws: &Draws| [draws.multiplier.to_bits(), draws.rate.to_bits(), draws.steps];
+    (account.spent, account.sampled.iter().map(bits).collect())
 }
 
 impl Spent {
     fn of(accounts: &[Account], delta: f64) -> Self {
         let zcdp = |account: &Account| account.total().zcdp();
-        let largest = accounts.iter().map(zcdp).fold(0.0, f64::max);
         let count = accounts.len() as f64;
         // Totals repeat (all clients pay the same per round), so few conversions are needed.
-        let mut totals: Vec<u64> = accounts.iter().map(|account| account.total().units()).collect();
-        totals.sort_unstable();
-        let mut sum = 0.0;
-        let mut last = (u64::MAX, 0.0);
-        for units in totals {
-            if units != last.0 {
-                last = (units, epsilon_of_zcdp(units as f64 * 1e-12, delta));
-            }
-            sum += last.1;
+        let mut prices = Prices::default();
+        let mut known: BTreeMap<_, (f64, u64)> = BTreeMap::new();
+        let (mut largest, mut exact, mut sampled) = (0.0f64, 0.0f64, Box::default());
+        for account in accounts {
+            let (_, number) = known.entry(price_key(account)).or_insert_with(|| {
+                let epsilon = prices.epsilon(account, delta);
+                exact = exact.max(prices.epsilon_gaussian(account, delta));
+                if epsilon > largest {
+                    (largest, sampled) = (epsilon, account.sampled.clone());
+                }
+                (epsilon, 0)
+            });
+            *number += 1;
         }
+        // In the order of the totals, the same whoever comes first.
+        let sum: f64 = known.values().flat_map(|(epsilon, number)| (0..*number).map(move |_| epsilon)).sum();
         Self {
-            largest_zcdp: largest,
+            largest_zcdp: accounts.iter().map(zcdp).fold(0.0, f64::max),
             mean_zcdp: accounts.iter().map(zcdp).sum::<f64>() / count,
-            largest_epsilon: epsilon_of_zcdp(largest, delta),
-            largest_epsilon_gaussian: epsilon_of_gaussian(largest, delta),
+            largest_epsilon: largest,
+            largest_epsilon_gaussian: exact,
             mean_epsilon: sum / count,
             delta,
             releases: accounts.iter().map(|account| account.releases).sum(),
+            sampled,
         }
     }
 }
@@ -90,6 +106,10 @@ pub struct Outcome {
     pub spent: Spent,
     /// The ledger.
     pub ledger: Vec<Line>,
+    /// What left each client, by kind, where it was kept.
+    pub statements: Option<Vec<Statement>>,
+    /// What each client has spent on its data, by client id.
+    pub accounts: Vec<Account>,
     /// What the user should know.
     pub warnings: Vec<String>,
     /// The data, and the run after its last round.
@@ -110,8 +130,29 @@ pub(crate) fn run_repeat(
     keep: bool,
     control: &Control<'_>,
 ) -> Result<Outcome, Error> {
-    let world = plan.world(repeat)?;
+    run_on(plan, repeat, plan.world(repeat)?, None, resume, keep, control)
+}
+
+/// Above this many clients, statements are kept only where there is something to account for.
+const STATEMENTS: usize = 100_000;
+
+/// The same on data that are at hand, beginning where earlier runs on them have ended.
+pub(crate) fn run_on(
+    plan: &Plan,
+    repeat: u32,
+    world: World,
+    openings: Option<&[Opening]>,
+    resume: Option<&Resume<'_>>,
+    keep: bool,
+    control: &Control<'_>,
+) -> Result<Outcome, Error> {
     let Stage { mut live, scorer } = plan.start(&world, repeat)?;
+    if let Some(openings) = openings {
+        live.begin_at(openings);
+    }
+    if openings.is_some() || (keep && (plan.privacy.demanded() || world.train.len() <= STATEMENTS)) {
+        live.keep_statements();
+    }
     let identity = Identity { config: plan.config.fingerprint(), data: world.fingerprint };
     let mut metrics = Metrics::default();
     let mut ended = false;
@@ -132,6 +173,7 @@ pub(crate) fn run_repeat(
         (0..live.steps()).for_each(|_| (control.tick)());
     }
     let columns = scorer.names();
+    let mut spending = Spending::new(plan);
     let last = plan.rounds();
     let mut written = Instant::now();
     while !ended {
@@ -175,6 +217,7 @@ pub(crate) fn run_repeat(
                     push(name, summary.mean());
                 }
             }
+            spending.measure(live.as_ref(), repeat == 0, &mut push);
         }
         if let Some(resume) = resume
             && resume.every.is_some_and(|every| written.elapsed() >= every)
@@ -186,7 +229,8 @@ pub(crate) fn run_repeat(
     if let Some(resume) = resume {
         save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
     }
-    let warnings = watch.warning().into_iter().chain(turned_away(&metrics)).collect();
+    let statements = live.statements();
+    let warnings = watch.warning().into_iter().chain(turned_away(&metrics, statements.as_deref())).collect();
     Ok(close(plan, repeat, keep, world, live, &scorer, metrics, warnings))
 }
 
@@ -199,7 +243,8 @@ pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Live>) -> Outcom
             metrics.push(Row { repeat: 0, round: live.steps(), node: "", metric, value: summary.mean() });
         }
     }
-    close(plan, 0, true, world, live, &scorer, metrics, Vec::new())
+    let warnings = live.statements().as_deref().and_then(refused).into_iter().collect();
+    close(plan, 0, true, world, live, &scorer, metrics, warnings)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -224,14 +269,24 @@ fn close(
             metrics.push(Row { repeat, round: live.steps(), node, metric, value });
         }
     }
+    let accounts = live.accounts();
+    for (k, account) in accounts.iter().enumerate().take(rows.len()).filter(|_| plan.privacy.demanded()) {
+        let node = world.federation.client_name(k as u32);
+        if account.sampled.is_empty() {
+            let value = account.total().zcdp();
+            metrics.push(Row { repeat, round: live.steps(), node, metric: spending::SPENT, value });
+        }
+    }
     Outcome {
         repeat,
         metrics,
         rounds: live.steps(),
         columns,
         rows,
-        spent: Spent::of(&live.accounts(), plan.delta()),
+        spent: Spent::of(&accounts, plan.delta()),
         ledger: if keep { live.ledger().lines.clone() } else { Vec::new() },
+        statements: if keep { live.statements() } else { None },
+        accounts,
         warnings,
         end: keep.then_some((world, live)),
     }
@@ -253,7 +308,7 @@ pub(crate) fn distinct(warnings: Vec<String>) -> Vec<String> {
 }
 
 /// What became of uploads that did not count.
-fn turned_away(metrics: &Metrics) -> Vec<String> {
+fn turned_away(metrics: &Metrics, statements: Option<&[Statement]>) -> Vec<String> {
     let total =
         |metric: &str| metrics.rows().filter(|row| row.metric == metric).map(|row| row.value).sum::<f64>();
     let (rejected, refused) = (total("rejected"), total("refused"));
@@ -264,12 +319,33 @@ fn turned_away(metrics: &Metrics) -> Vec<String> {
              the method may be diverging"
         ));
     }
-    if refused > 0.0 {
-        warnings.push(format!(
+    match statements.map(self::refused) {
+        Some(sentence) => warnings.extend(sentence),
+        None if refused > 0.0 => warnings.push(format!(
             "{refused} times a client refused, most likely because its privacy budget was spent"
-        ));
+        )),
+        None => {}
     }
     warnings
+}
+
+/// How many clients refused, and in which round the first did.
+pub(crate) fn refusals(statements: &[Statement]) -> Option<(u64, u32)> {
+    let first = statements.iter().filter_map(Statement::refusals).map(|(_, first)| (1, first));
+    first.reduce(|a, b| (a.0 + b.0, a.1.min(b.1)))
+}
+
+/// The same as a sentence.
+fn refused(statements: &[Statement]) -> Option<String> {
+    let (clients, from) = refusals(statements)?;
+    let reasons = statements.iter().flat_map(|statement| &statement.entries);
+    let budget =
+        reasons.filter(|entry| !entry.is_release()).all(|entry| entry.what == Refusal::Budget.words());
+    let why = if budget { "their privacy budget is spent" } else { "see the ledger for their reasons" };
+    Some(format!(
+        "{clients} of {} clients refused to send, from round {from} on: {why}; the run went on without them",
+        statements.len()
+    ))
 }
 
 fn save(

@@ -6,11 +6,14 @@ use crate::artifacts::{ArtifactError, atomic, graphs, ledger, models};
 use crate::config::{self, Config};
 use crate::error::Error;
 use crate::figures;
+use crate::ledger::{AccountRow, Book, Charged};
 use crate::plan::{Plan, tables};
-use crate::repeat::{Control, Outcome, Resume, Spent, distinct, measured, run_repeat};
+use crate::repeat::{Control, Outcome, Resume, Spent, distinct, measured, refusals, run_on, run_repeat};
 use crate::scorer::{Metric, Shown};
+use crate::spending::is_spent;
 use crate::statistics::estimate;
-use fedkin_core::privacy::Line;
+use fedkin_core::codec::Codec;
+use fedkin_core::privacy::{Cost, Draws, Line, Privacy, Trust};
 use fedkin_data::World;
 use fedkin_runtime::Live;
 use rayon::prelude::*;
@@ -54,8 +57,11 @@ pub struct Finished {
 /// What was spent, under which promise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PrivacySummary {
-    /// `none` or `zcdp`.
+    /// `none`, `zcdp` or `dp-sgd`.
     pub mechanism: String,
+    /// What drew the noise, as the ledger calls it; empty where nothing was to be protected.
+    #[serde(default)]
+    pub sampler: String,
     /// `enforced`, `assumed, not enforced`, or empty.
     pub bound: String,
     /// Largest epsilon of a client: the guarantee. Absent where nothing protects the uploads.
@@ -72,20 +78,81 @@ pub struct PrivacySummary {
     pub mean_epsilon: Option<f64>,
     /// Releases in all, disclosures included.
     pub releases: u64,
+    /// Clients that refused at least once.
+    #[serde(default)]
+    pub refused_clients: u64,
+    /// The round in which the first of them did.
+    #[serde(default)]
+    pub refused_from: Option<u32>,
+    /// The ledger that spans runs, where there is one: all of the above is then for all runs on the same data.
+    #[serde(default)]
+    pub ledger: Option<LedgerSummary>,
+    /// The releases from Poisson samples of the client with the largest epsilon: with `zcdp` for the others, all that
+    /// its epsilon follows from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sampled: Vec<SampledReleases>,
+}
+
+/// What a ledger that spans runs knew before this one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerSummary {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// Most runs on a client's data, this one included.
+    pub runs: u64,
+    /// Largest zCDP of a client before this run.
+    pub zcdp_before: f64,
+    /// Clients about whose data earlier runs let something out without noise: no epsilon holds for them.
+    pub disclosed_before: u64,
+}
+
+/// Releases from Poisson samples that are priced alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SampledReleases {
+    /// Standard deviation of the noise over the clip of one record.
+    pub noise_multiplier: f64,
+    /// The chance of a record to be in a sample.
+    pub sampling_rate: f64,
+    /// How many releases.
+    pub steps: u64,
+}
+
+impl SampledReleases {
+    /// In words: `200 steps with noise 4.23 times the clip on samples of rate 0.1`.
+    pub fn words(&self) -> String {
+        format!(
+            "{} step{} with noise {} times the clip on samples of rate {}",
+            self.steps,
+            if self.steps == 1 { "" } else { "s" },
+            self.noise_multiplier,
+            self.sampling_rate
+        )
+    }
+
+    pub(crate) fn draws(&self) -> Draws {
+        Draws { multiplier: self.noise_multiplier, rate: self.sampling_rate, steps: self.steps }
+    }
+
+    pub(crate) fn new(draws: &Draws) -> Self {
+        Self { noise_multiplier: draws.multiplier, sampling_rate: draws.rate, steps: draws.steps }
+    }
 }
 
 impl PrivacySummary {
+    /// What it comes down to: epsilon of the largest client; zCDP where no epsilon holds.
+    pub(crate) fn cost(&self) -> f64 {
+        self.epsilon.unwrap_or(self.zcdp)
+    }
+
     /// What a plan promises and a repeat spent.
     pub fn new(plan: &Plan, spent: &Spent) -> Self {
         let private = plan.privacy.demanded();
-        let bound = match plan.privacy {
-            fedkin_core::privacy::Privacy::None => "",
-            fedkin_core::privacy::Privacy::Zcdp(zcdp) => {
-                zcdp.assumed.or_else(|| plan.model.enforced_bound()).map_or("", |bound| bound.trust().words())
-            }
-        };
+        let sampler = if plan.privacy == Privacy::None { "" } else { plan.privacy.sampler().name() };
+        let bound = plan.privacy.bound(&plan.model).filter(|_| private);
+        let bound = bound.map_or("", |bound| bound.trust().words());
         Self {
             mechanism: plan.config.privacy.text("mechanism").unwrap_or("none").to_string(),
+            sampler: sampler.to_string(),
             bound: bound.to_string(),
             epsilon: private.then_some(spent.largest_epsilon),
             epsilon_gaussian: private.then_some(spent.largest_epsilon_gaussian),
@@ -94,7 +161,39 @@ impl PrivacySummary {
             mean_zcdp: spent.mean_zcdp,
             mean_epsilon: private.then_some(spent.mean_epsilon),
             releases: spent.releases,
+            refused_clients: 0,
+            refused_from: None,
+            ledger: None,
+            sampled: spent.sampled.iter().map(SampledReleases::new).collect(),
         }
+    }
+
+    /// Adds who refused, and what a ledger that spans runs knows.
+    fn with(mut self, outcome: &Outcome, charged: Option<(&Book, &[Charged])>) -> Self {
+        if let Some((clients, from)) = outcome.statements.as_deref().and_then(refusals) {
+            (self.refused_clients, self.refused_from) = (clients, Some(from));
+        }
+        if let Some((book, charged)) = charged {
+            let most = charged.iter().map(|charged| charged.before).max().unwrap_or(0);
+            let ledger = LedgerSummary {
+                folder: book.folder().to_path_buf(),
+                runs: charged.iter().map(|charged| charged.runs).max().unwrap_or(1),
+                zcdp_before: Cost::from_units(most).zcdp(),
+                disclosed_before: charged.iter().filter(|charged| charged.disclosed_before()).count() as u64,
+            };
+            if ledger.disclosed_before > 0 {
+                (self.epsilon, self.epsilon_gaussian, self.mean_epsilon) = (None, None, None);
+            }
+            if charged.iter().any(Charged::other_before) {
+                self.epsilon_gaussian = None;
+            }
+            // The weakest word holds for the whole.
+            if !self.bound.is_empty() && charged.iter().any(Charged::assumed_before) {
+                self.bound = Trust::Assumed.words().to_string();
+            }
+            self.ledger = Some(ledger);
+        }
+        self
     }
 }
 
@@ -239,6 +338,9 @@ pub fn run(plan: &Plan, out: &Path, base: &Path, control: &Control<'_>) -> Resul
         }
         return Ok(done);
     }
+    if plan.ledger().is_some() {
+        return charged(plan, &directory, base, control, started);
+    }
     let every = checkpoint_interval(plan);
     let outcomes: Vec<Outcome> = (0..plan.repeats())
         .into_par_iter()
@@ -248,9 +350,63 @@ pub fn run(plan: &Plan, out: &Path, base: &Path, control: &Control<'_>) -> Resul
             run_repeat(plan, repeat, resume.as_ref(), repeat == 0, control)
         })
         .collect::<Result<_, Error>>()?;
-    let finished = write(plan, &directory, base, &outcomes, started)?;
+    let finished = write(plan, &directory, base, &outcomes, None, started)?;
     directory.complete(&finished)?;
     Ok(finished)
+}
+
+/// A run that is charged to a ledger which spans runs: before anything of it is written.
+fn charged(
+    plan: &Plan,
+    directory: &RunDirectory,
+    base: &Path,
+    control: &Control<'_>,
+    started: Instant,
+) -> Result<Finished, Error> {
+    let world = plan.world(0)?;
+    let Some(mut book) = Book::open(plan, &world)? else {
+        return Err(Error::Usage("privacy.ledger is not set".into()));
+    };
+    let path = directory.checkpoint(&format!("repeat-0000-{}", book.stamp()))?;
+    let others = fs::read_dir(directory.path.join(CHECKPOINTS)).into_iter().flatten().flatten();
+    let overtaken = !path.exists() && others.count() > 0;
+    let resume = checkpoint_interval(plan).map(|every| Resume { path: &path, every: Some(every) });
+    let openings = book.openings();
+    let mut outcome = run_on(plan, 0, world, Some(&openings), resume.as_ref(), true, control)?;
+    if overtaken {
+        outcome.warnings.push(
+            "the ledger was charged by another run since this one was interrupted: it began again".into(),
+        );
+    }
+    let gave = gave(&outcome)?;
+    let charged = book.charge(outcome.statements.as_deref().unwrap_or_default(), &gave)?;
+    let before = charged.iter().filter(|charged| charged.disclosed_before()).count();
+    if before > 0 {
+        outcome.warnings.push(format!(
+            "NOT PRIVATE: earlier runs let something out without noise about the data of {before} clients \
+             (`fedkin ledger` shows whom); no noise of this run can take that back"
+        ));
+    }
+    let finished = write(plan, directory, base, &[outcome], Some((&book, &charged)), started)?;
+    directory.complete(&finished)?;
+    Ok(finished)
+}
+
+/// A digest of what a run gave: models and statements of all clients.
+fn gave(outcome: &Outcome) -> Result<[u8; 32], Error> {
+    let (Some((_, live)), Some(statements)) = (&outcome.end, &outcome.statements) else {
+        return Err(Error::Usage("the run kept nothing to charge".into()));
+    };
+    let mut hash = blake3::Hasher::new_derive_key("fedkin 2026 what a run gave");
+    live.own_models(&mut |_, model| {
+        for value in model {
+            hash.update(&value.to_le_bytes());
+        }
+    });
+    for statement in statements {
+        hash.update(&statement.to_bytes());
+    }
+    Ok(*hash.finalize().as_bytes())
 }
 
 /// A run directory that nodes on this machine work for.
@@ -270,6 +426,13 @@ pub enum Claim {
 
 /// Claims a directory for a run of nodes; refuses one that belongs to another config.
 pub fn claim(plan: &Plan, out: &Path) -> Result<Claim, Error> {
+    if plan.ledger().is_some() {
+        return Err(Error::Usage(
+            "privacy.ledger is for runs in one process: client hosts keep ledgers of their own in their state; \
+             remove it, or run without --runtime nats"
+                .into(),
+        ));
+    }
     let directory = RunDirectory::new(out);
     let lock = directory.claim(&plan.config)?;
     if let Some(done) = directory.summary()? {
@@ -299,7 +462,7 @@ impl Claimed {
     ) -> Result<Finished, Error> {
         let mut outcome = measured(plan, world, live);
         outcome.warnings.extend(warnings);
-        let mut finished = write(plan, &self.directory, base, &[outcome], self.started)?;
+        let mut finished = write(plan, &self.directory, base, &[outcome], None, self.started)?;
         finished.repeats = 1;
         self.directory.complete(&finished)?;
         Ok(finished)
@@ -311,6 +474,7 @@ fn write(
     directory: &RunDirectory,
     base: &Path,
     outcomes: &[Outcome],
+    charged: Option<(&Book, &[Charged])>,
     started: Instant,
 ) -> Result<Finished, Error> {
     let path = &directory.path;
@@ -349,6 +513,17 @@ fn write(
     graphs::write(&path.join("graphs"), &world.federation)?;
     let lines: Vec<LedgerLine> = first.ledger.iter().map(|line| LedgerLine::new(line, &federation)).collect();
     ledger::write(&path.join("ledger.jsonl"), &lines)?;
+    if let Some(statements) = &first.statements {
+        let rows: Vec<AccountRow> = (0..clients)
+            .map(|k| {
+                let data = charged.map_or_else(|| world.train[k].fingerprint(), |(book, _)| book.data(k));
+                let name = world.federation.client_name(k as u32);
+                let charged = charged.map(|(_, all)| &all[k]);
+                AccountRow::new(name, &data, &statements[k], &first.accounts[k], charged)
+            })
+            .collect();
+        crate::ledger::write_accounts(path, &rows)?;
+    }
     crate::predict::write_guide(path, world, &federation)?;
     let (last, stderr) = final_values(&all);
     let warnings: Vec<String> =
@@ -363,7 +538,7 @@ fn write(
         seconds: started.elapsed().as_secs_f64(),
         r#final: last,
         stderr,
-        privacy: PrivacySummary::new(plan, &first.spent),
+        privacy: PrivacySummary::new(plan, &first.spent).with(first, charged),
         data: hex(&world.fingerprint),
         base: base.to_path_buf(),
         size: [clients, world.federation.servers(), world.federation.clusters()],
@@ -376,7 +551,7 @@ fn write(
 /// Means over repeats of the last value of every metric over all clients.
 fn final_values(metrics: &Metrics) -> (BTreeMap<String, f64>, BTreeMap<String, f64>) {
     let mut last: BTreeMap<(&str, u32), (u32, f64)> = BTreeMap::new();
-    for row in metrics.rows().filter(|row| row.node.is_empty()) {
+    for row in metrics.rows().filter(|row| row.node.is_empty() && !is_spent(row.metric)) {
         let entry = last.entry((row.metric, row.repeat)).or_insert((0, f64::NAN));
         if row.round >= entry.0 {
             *entry = (row.round, row.value);
@@ -396,7 +571,7 @@ fn final_values(metrics: &Metrics) -> (BTreeMap<String, f64>, BTreeMap<String, f
             means.insert(name, estimate.mean);
         };
         put(metric.to_string(), Shown::Plain);
-        if Metric::shown(metric) == Shown::Decibel
+        if matches!(Metric::shown(metric), Shown::Decibel | Shown::Gain)
             && let Some((name, model)) = metric.split_once('.')
         {
             put(format!("{name}_db.{model}"), Shown::Decibel);
@@ -417,6 +592,8 @@ struct LedgerLine {
     numbers: u32,
     sigma: [f64; 2],
     zcdp_each: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<SampledReleases>,
 }
 
 impl LedgerLine {
@@ -431,6 +608,7 @@ impl LedgerLine {
             numbers: line.size,
             sigma: [line.sigma_least, line.sigma_most],
             zcdp_each: line.units as f64 * 1e-12,
+            sampled: (line.draws.steps > 0).then(|| SampledReleases::new(&line.draws)),
         }
     }
 }

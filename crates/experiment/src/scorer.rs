@@ -37,6 +37,8 @@ pub enum Metric {
 pub enum Shown {
     /// In decibels, lower is better; averaged before the logarithm is taken.
     Decibel,
+    /// In decibels, higher is better.
+    Gain,
     /// In percent, higher is better.
     Percent,
     /// As it is, lower is better.
@@ -69,6 +71,9 @@ impl Metric {
     /// How the metric of a column is shown.
     pub fn shown(column: &str) -> Shown {
         let name = column.split('.').next().unwrap_or_default();
+        if name == "snr" {
+            return Shown::Gain;
+        }
         match Metric::ALL.into_iter().find(|metric| metric.name() == name) {
             Some(Metric::Nmsd | Metric::Reference) => Shown::Decibel,
             Some(Metric::Accuracy | Metric::TrainAccuracy) => Shown::Percent,
@@ -81,7 +86,7 @@ impl Shown {
     /// A mean as it is shown.
     pub fn value(self, mean: f64) -> f64 {
         match self {
-            Shown::Decibel => decibel(mean),
+            Shown::Decibel | Shown::Gain => decibel(mean),
             Shown::Percent => 100.0 * mean,
             Shown::Plain => mean,
         }
@@ -90,7 +95,7 @@ impl Shown {
     /// Its standard error as it is shown, to first order.
     pub fn error(self, mean: f64, error: f64) -> f64 {
         match self {
-            Shown::Decibel => 10.0 / std::f64::consts::LN_10 * error / mean,
+            Shown::Decibel | Shown::Gain => 10.0 / std::f64::consts::LN_10 * error / mean,
             Shown::Percent => 100.0 * error,
             Shown::Plain => error,
         }
@@ -99,7 +104,7 @@ impl Shown {
     /// The unit, if there is one.
     pub fn unit(self) -> &'static str {
         match self {
-            Shown::Decibel => "dB",
+            Shown::Decibel | Shown::Gain => "dB",
             Shown::Percent => "%",
             Shown::Plain => "",
         }
@@ -107,7 +112,7 @@ impl Shown {
 
     /// Whether more is better.
     pub fn higher_is_better(self) -> bool {
-        self == Shown::Percent
+        matches!(self, Shown::Percent | Shown::Gain)
     }
 }
 

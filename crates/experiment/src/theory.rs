@@ -150,6 +150,7 @@ fn pull_chart(measured: &[Measured]) -> Chart {
             method: method.clone(),
             points: points.collect(),
             dashed: false,
+            quiet: false,
         });
         let points = (1..=ROUNDS).map(|n| Point { x: f64::from(n), mean: bound(schedule, n), stderr: None });
         series.push(Series {
@@ -157,6 +158,7 @@ fn pull_chart(measured: &[Measured]) -> Chart {
             method,
             points: points.collect(),
             dashed: true,
+            quiet: false,
         });
     }
     Chart {
@@ -166,6 +168,7 @@ fn pull_chart(measured: &[Measured]) -> Chart {
         y_label: "squared distance to the models without it, over eta".into(),
         x_scale: Scale::Log,
         y_scale: Scale::Linear,
+        ranges: Vec::new(),
         series,
         caption: "Largest over servers and clusters. The theorem starts from the solutions, a run starts from zero.".into(),
     }
@@ -184,11 +187,13 @@ fn rate_chart(measured: &[Measured]) -> Chart {
         y_label: "squared distance to the limit (dB)".into(),
         x_scale: Scale::Linear,
         y_scale: Scale::Linear,
+        ranges: Vec::new(),
         series: vec![Series {
             label: "tau 0, measured".into(),
             method: "pgfl-0".into(),
             points: points.collect(),
             dashed: false,
+            quiet: false,
         }],
         caption: "A straight line is linear convergence, the word of Theorem 1.".into(),
     }

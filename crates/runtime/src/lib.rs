@@ -9,5 +9,5 @@ mod scores;
 pub mod store;
 
 pub use live::{Live, Models, Progress, start};
-pub use local::{Fault, Simulation};
+pub use local::{Fault, Opening, Simulation};
 pub use scores::{Judge, Summary};

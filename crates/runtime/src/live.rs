@@ -1,12 +1,12 @@
 //! A simulation whose method is known only at run time: erasure sits around the whole run.
 
-use crate::local::{Fault, Simulation};
+use crate::local::{Fault, Opening, Simulation};
 use crate::scores::{Judge, Summary};
 use fedkin_core::algorithm::registry::{self, Visitor};
 use fedkin_core::algorithm::{Algorithm, Context, Held, Run};
 use fedkin_core::codec::Damaged;
 use fedkin_core::params::Values;
-use fedkin_core::privacy::{Account, Ledger};
+use fedkin_core::privacy::{Account, Ledger, Statement};
 use fedkin_core::round::Counts;
 use fedkin_core::{Dataset, Federation};
 use std::sync::Arc;
@@ -33,6 +33,11 @@ pub trait Live: Send {
     fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary>;
     /// Every client's row of the judge, by client id.
     fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>>;
+    /// The power of what clients computed in the last step over the power of the noise on it, see
+    /// [`Simulation::signal_to_noise`]; `None` where that is not known, as on nodes.
+    fn signal_to_noise(&self) -> Option<f64> {
+        None
+    }
     /// A client's own model, by client id.
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64]));
     /// The models the servers hold: server, cluster, name, parameters.
@@ -41,6 +46,12 @@ pub trait Live: Send {
     fn ledger(&self) -> &Ledger;
     /// What each client has spent, by client id.
     fn accounts(&self) -> Vec<Account>;
+    /// Begins where earlier runs on the same data have ended, by client id. Before the first step.
+    fn begin_at(&mut self, openings: &[Opening]);
+    /// Sums up what leaves every client from now on.
+    fn keep_statements(&mut self);
+    /// What left every client, by client id; nothing where it was not kept.
+    fn statements(&self) -> Option<Vec<Statement>>;
     /// All that must survive a restart between two steps.
     fn save(&self) -> Vec<u8>;
     /// Goes on from what `save` wrote.
@@ -60,6 +71,9 @@ impl<A: Algorithm> Live for Simulation<A> {
     fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>> {
         Simulation::rows(self, judge)
     }
+    fn signal_to_noise(&self) -> Option<f64> {
+        Simulation::signal_to_noise(self)
+    }
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
         Simulation::own_models(self, out);
     }
@@ -75,6 +89,15 @@ impl<A: Algorithm> Live for Simulation<A> {
     }
     fn accounts(&self) -> Vec<Account> {
         Simulation::accounts(self)
+    }
+    fn begin_at(&mut self, openings: &[Opening]) {
+        Simulation::begin_at(self, openings);
+    }
+    fn keep_statements(&mut self) {
+        Simulation::keep_statements(self);
+    }
+    fn statements(&self) -> Option<Vec<Statement>> {
+        Simulation::statements(self)
     }
     fn save(&self) -> Vec<u8> {
         Simulation::save(self)

@@ -5,7 +5,8 @@ use crate::live::Progress;
 use crate::scores::{Judge, Scene, Scores, Summary};
 use fedkin_core::algorithm::{Algorithm, Phase, Run};
 use fedkin_core::codec::{Bytes, Codec, Damaged, Reader};
-use fedkin_core::privacy::{Account, Ledger, Line, Refusal, Tally};
+use fedkin_core::numeric::norm2;
+use fedkin_core::privacy::{Account, Ledger, Line, Refusal, Statement, Tally};
 use fedkin_core::rng::simulated_secret;
 use fedkin_core::round::{CHUNK, Chunk, Client, Counts, Scratch, Server, Verdict};
 use fedkin_core::{Dataset, Federation, Member};
@@ -50,6 +51,17 @@ pub enum Fault {
         /// What to try.
         advice: &'static str,
     },
+}
+
+/// What a client has spent before a run, and the secret of its noise in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// Units of 1e-12 zCDP.
+    pub spent: u64,
+    /// Releases.
+    pub releases: u64,
+    /// What its private random numbers follow from.
+    pub secret: [u8; 32],
 }
 
 /// A run of one method.
@@ -265,6 +277,38 @@ impl<A: Algorithm> Simulation<A> {
         accounts
     }
 
+    fn by_id(&mut self, mut each: impl FnMut(usize, &mut Client<A>)) {
+        for (server, clients) in self.servers.iter().zip(&mut self.clients) {
+            for (member, client) in server.members().iter().zip(clients) {
+                each(member.id as usize, client);
+            }
+        }
+    }
+
+    /// Begins where earlier runs on the same data have ended, by client id. Before the first step.
+    pub fn begin_at(&mut self, openings: &[Opening]) {
+        self.by_id(|id, client| {
+            let Opening { spent, releases, secret } = openings[id];
+            client.begin_at(spent, releases, secret);
+        });
+    }
+
+    /// Sums up what leaves every client from now on.
+    pub fn keep_statements(&mut self) {
+        self.by_id(|_, client| client.keep_statement());
+    }
+
+    /// What left every client, by client id; nothing where it was not kept.
+    pub fn statements(&self) -> Option<Vec<Statement>> {
+        let mut all = vec![Statement::default(); self.clients.iter().map(Vec::len).sum()];
+        for (server, clients) in self.servers.iter().zip(&self.clients) {
+            for (member, client) in server.members().iter().zip(clients) {
+                all[member.id as usize] = client.statement()?.clone();
+            }
+        }
+        Some(all)
+    }
+
     fn judged<T: Send>(
         &self,
         judge: &dyn Judge,
@@ -317,6 +361,31 @@ impl<A: Algorithm> Simulation<A> {
             rows[id as usize] = row;
         }
         rows
+    }
+
+    /// The mean of |w|^2 / (n sigma^2) over the clients whose uploads counted in the last step: w is what the client
+    /// computed, n its numbers and sigma the noise on each. `None` where the method does not send a model with
+    /// noise, or nobody answered.
+    pub fn signal_to_noise(&self) -> Option<f64> {
+        let mut scratch = Scratch::default();
+        let (mut sum, mut count) = (0.0, 0u64);
+        for (server, clients) in self.servers.iter().zip(&self.clients) {
+            for (position, client) in clients.iter().enumerate() {
+                if server.verdicts()[position] != Verdict::Value {
+                    continue;
+                }
+                let member = &server.members()[position];
+                let sigma = self.algorithm.noise(member, self.run.dimension, self.step)?;
+                let mut add = |name: &'static str, model: &[f64]| {
+                    if name == A::PERSONAL[0] {
+                        sum += norm2(model) / (model.len() as f64 * sigma * sigma);
+                    }
+                };
+                server.personal(&self.algorithm, &self.run, position, client, &mut scratch, &mut add);
+                count += 1;
+            }
+        }
+        (count > 0).then(|| sum / count as f64)
     }
 
     /// Every client's own model (the first of its named models), by client id.

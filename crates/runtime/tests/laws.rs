@@ -11,7 +11,7 @@ use common::{
 use fedkin_core::algorithm::registry::Method;
 use fedkin_core::algorithm::{Admm, Algorithm, Pgfl};
 use fedkin_core::graph::Topology;
-use fedkin_core::privacy::Refusal;
+use fedkin_core::privacy::{Line, Refusal, Sampler};
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::round::Verdict;
 use fedkin_core::{Entry, Federation};
@@ -338,6 +338,33 @@ fn a_huge_budget_tends_to_the_noiseless_run() {
             // Other messages draw other noise, so the factor is ten only on average.
             assert!((3.0..30.0).contains(&(pair[0] / pair[1])), "{name}: {gaps:?}");
         }
+    }
+}
+
+/// Noise of size zero and a clip at infinity (the grid skipped): the private path gives the run without privacy
+/// to the bit, for the price of nothing, and the ledger says what that is worth. With the grid alone, or with
+/// a clip that bites, it does not.
+#[test]
+fn without_noise_and_clip_the_private_path_is_the_plain_run() {
+    for name in FAMILY {
+        let plain = run(&small(3, 24, 5, 12), name, &[]);
+        let mut silent = small(3, 24, 5, 12).sampled(Sampler::None, f64::INFINITY);
+        silent.context.model.feature_norm = Some(f64::INFINITY);
+        let path = run(&silent, name, &[]);
+        let of = |live: &dyn Live| own(live).iter().map(|model| bits(model)).collect::<Vec<_>>();
+        assert_eq!(of(&*path), of(&*plain), "{name}");
+        let ledger = path.ledger();
+        assert!(!ledger.lines.is_empty());
+        for line in &ledger.lines {
+            assert_eq!(Line::text(&line.mechanism), "no noise, not private", "{name}");
+            assert_eq!((line.units, line.sigma_most, Line::text(&line.bound)), (0, 0.0, String::new()));
+        }
+        assert_eq!(ledger.lines.len(), plain.ledger().lines.len(), "{name}");
+        let noisy = run(&small(3, 24, 5, 12).sampled(Sampler::Discrete, 0.05), name, &[]);
+        assert_ne!(of(&*noisy), of(&*plain), "{name}: noise");
+        let mut clipped = small(3, 24, 5, 12).sampled(Sampler::None, f64::INFINITY);
+        clipped.context.model.feature_norm = Some(0.5);
+        assert_ne!(of(&*run(&clipped, name, &[])), of(&*plain), "{name}: clip");
     }
 }
 

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{small, values};
+use common::{number, small, values};
 use fedkin_core::Member;
 use fedkin_core::numeric::norm2;
+use fedkin_core::privacy::{Privacy, Sampler};
 use fedkin_runtime::{Judge, Live, Summary};
 
 /// Scores models by their norm, the first one of active clients once more.
@@ -70,5 +71,42 @@ fn kept_scores_equal_fresh_ones_through_rounds_restarts_and_other_judges() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn signal_to_noise_is_that_of_this_rounds_clients() {
+    let (gradient, penalty, length) = (2.0, 5.0, 5usize);
+    let mut world = small(11, 24, length, 6).zcdp(0.01, 0.9, gradient, None);
+    world.run.clients_per_server = Some(2);
+    let Privacy::Zcdp(zcdp) = world.run.privacy else { panic!("no noise") };
+    let mut live = world.live("pgfl", &values("pgfl", &[("penalty", number(penalty))]));
+    for step in 1..=4 {
+        live.step().unwrap();
+        let rows = live.rows(&Norms { identity: None, grouped: false, factor: 1.0 });
+        let (mut sum, mut count) = (0.0, 0.0);
+        for member in world.federation.members() {
+            let norm = rows[member.id as usize][3] - f64::from(member.cluster);
+            if !norm.is_nan() {
+                // (43) and (47) of the paper; the grid adds a millionth.
+                let sensitivity = 2.0 * gradient / (penalty * f64::from(member.samples));
+                let variance = sensitivity * sensitivity / (2.0 * zcdp.budget_of_round(step));
+                sum += norm / (length as f64 * variance);
+                count += 1.0;
+            }
+        }
+        assert_eq!(count, 8.0);
+        let ratio = live.signal_to_noise().unwrap();
+        assert!((ratio - sum / count).abs() < 1e-5 * ratio, "{ratio} {}", sum / count);
+    }
+    // Nothing to say where nothing is added, or no model with noise is sent.
+    for (name, world) in [
+        ("pgfl", small(11, 24, length, 6)),
+        ("pgfl", small(11, 24, length, 6).sampled(Sampler::None, gradient)),
+        ("centralized", small(11, 24, length, 6).arranged("centralized")),
+    ] {
+        let mut live = world.live(name, &values(name, &[]));
+        live.step().unwrap();
+        assert_eq!(live.signal_to_noise(), None, "{name}");
     }
 }

@@ -1,6 +1,6 @@
 //! Every command does what its help says.
 
-use crate::bench::Bench;
+use crate::bench::{ASSUMED, Bench};
 
 const COMMANDS: [&str; 11] = [
     "demo",
@@ -79,7 +79,9 @@ fn the_starter_explains_privacy_and_its_explanation_works() {
             ("bias = true", "bias = true\nfeature_norm = 3.0\nhuber = 1.0"),
         ],
     );
-    let said = bench.good(&["run", "wards.toml"]);
+    let ran = bench.fedkin(&["run", "wards.toml"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "nothing to warn of");
+    let said = ran.out;
     assert!(said.contains("epsilon ") && said.contains(" at delta 0.00001 for the client"), "{said}");
     assert!(said.contains("bound enforced"), "{said}");
 }
@@ -92,8 +94,16 @@ fn an_epsilon_on_trust_is_called_so() {
         ["privacy.mechanism=zcdp", "privacy.bound=assumed", "privacy.gradient_bound=2.0", "run.rounds=10"];
     let mut arguments = vec!["run", "wards.toml"];
     arguments.extend(set.iter().flat_map(|set| ["--set", set]));
-    let said = bench.good(&arguments);
+    let ran = bench.fedkin(&arguments);
+    // Also without a terminal, and once.
+    assert_eq!(ran.err, ASSUMED);
+    let said = ran.out;
     assert!(said.contains("bound assumed, not enforced"), "{said}");
+    let ledger = bench.read("runs/wards/ledger.jsonl");
+    assert!(ledger.lines().count() > 0);
+    assert!(ledger.lines().all(|line| line.contains("\"bound\":\"assumed, not enforced\"")), "{ledger}");
+    let page = bench.read("runs/wards/report.html");
+    assert!(page.contains("Warning: sensitivity assumed, not enforced."), "no box");
     assert!(said.contains("warning  the gradient bound is assumed, not enforced"), "{said}");
     arguments.push("--json");
     let warnings = bench.json(&arguments)["warnings"].to_string();

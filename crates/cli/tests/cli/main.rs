@@ -1,12 +1,16 @@
 //! The program as a user meets it: arguments in; output, exit code and files out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
+mod audit;
 mod bad_config;
 mod bad_data;
 mod bench;
 mod broker;
 mod commands;
 mod json;
+#[cfg(unix)]
+mod ledger;
+mod privacy;
 mod provision;
 #[cfg(unix)]
 mod resume;

@@ -134,7 +134,7 @@ fn an_interrupted_run_says_how_to_go_on_and_does() {
     interrupt(&child);
     let ran = finish(child);
     assert_eq!((ran.code, ran.out.as_str()), (Some(130), ""), "{ran:?}");
-    assert!(ran.err.starts_with("interrupted at round "), "{}", ran.err);
+    assert!(ran.err.contains("\ninterrupted at round "), "{}", ran.err);
     assert!(ran.err.trim_end().ends_with("run long.toml --out stopped --json"), "{}", ran.err);
     assert!(rounds(&bench.path("stopped")).iter().any(|&round| round > 0));
     let (models, metrics, how) = sha(&bench, "stopped");

@@ -6,6 +6,7 @@ mod deadline;
 mod disk;
 mod junk;
 mod rogue;
+mod rollback;
 mod site;
 mod tls;
 mod uploads;

@@ -26,6 +26,15 @@ fn config(row: &Row, private: bool) -> String {
     if !row.params.iter().any(|param| param.name == "penalty") {
         text = text.replace("penalty = 4.0\n", "");
     }
+    if private && row.name == "fedavg" {
+        // Its noise is on clipped gradients of a sample.
+        let (before, after) = text.split_once("[privacy]").unwrap();
+        text = format!(
+            "{}[privacy]\nmechanism = \"dp-sgd\"\nclip = 0.5\nnoise_multiplier = 1.2\n[network]{}",
+            before.replace("\"fedavg\"", "\"fedavg\"\nlocal_steps = 3\nsampling_rate = 0.3"),
+            after.split_once("[network]").unwrap().1
+        );
+    }
     if !private {
         let (before, after) = text.split_once("[privacy]").unwrap();
         text = format!("{before}[network]{}", after.split_once("[network]").unwrap().1);

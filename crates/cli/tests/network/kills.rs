@@ -155,7 +155,7 @@ fn kills_at_random_moments_change_no_bit_and_cost_nothing_twice() {
     if !ready() {
         return;
     }
-    let trials = number("FEDKIN_TRIALS", 4);
+    let trials = number("FEDKIN_TRIALS", 8);
     let first = number("FEDKIN_SEED", 1);
     let unfaulted = Unfaulted::new();
     let mut kills = Kills::default();

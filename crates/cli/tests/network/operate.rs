@@ -2,8 +2,8 @@
 
 use crate::bench::Bench;
 use crate::net::{
-    Kind, LONG, SOON, Started, await_step, broker, interrupted, local, nats, node, node_files, ready, result,
-    signal, small, start, step, until,
+    Kind, LONG, SMALL, SOON, Started, await_step, broker, interrupted, local, nats, node, node_files, ready,
+    result, signal, small, start, step, until,
 };
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -157,4 +157,48 @@ fn nodes_by_themselves_stop_go_on_and_are_seen() {
     let whole = local(&bench, &["small.toml", "--out", "local"]);
     assert_eq!(result(&told), result(&whole));
     assert_eq!(bench.read("out/ledger.jsonl"), bench.read("local/ledger.jsonl"));
+}
+
+#[test]
+fn the_ledgers_of_a_run_on_nodes_are_shown_and_agree_with_its_servers() {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("small.toml", SMALL);
+    start(&bench, &nats(&["small.toml", "--out", "run"])).told();
+    let text = bench.good(&["ledger", "run"]);
+    assert!(text.contains("chains verified: 12") && text.contains("BOUND ASSUMED, NOT ENFORCED"), "{text}");
+    let view = bench.json(&["ledger", "run", "--json"]);
+    let summary: serde_json::Value = serde_json::from_str(&bench.read("run/summary.json")).unwrap();
+    let largest = &view["chains"][view["largest"].as_u64().unwrap() as usize];
+    assert_eq!(largest["zcdp"], summary["privacy"]["zcdp"]);
+    assert_eq!(largest["epsilon"], summary["privacy"]["epsilon"]);
+    let told = bench.json(&["ledger", "verify", "run", "--json"]);
+    assert_eq!((&told["chains"], &told["remembered"]), (&12.into(), &12.into()), "{told}");
+    let client = largest["client"].as_str().unwrap();
+    let lines = bench.good(&["ledger", "run", "--client", client]);
+    assert!(lines.contains("gaussian") && lines.contains("model"), "{lines}");
+}
+
+#[test]
+fn a_budget_that_runs_out_is_told_as_in_one_process() {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("small.toml", SMALL);
+    let arguments = ["small.toml", "--set", "privacy.budget=0.0025"];
+    let there = start(&bench, &nats(&[&arguments[..], &["--out", "there"]].concat())).told();
+    let here = local(&bench, &[&arguments[..], &["--out", "here"]].concat());
+    assert!(here["privacy"]["refused_clients"].as_u64().unwrap() > 0, "{here}");
+    assert_eq!(there["privacy"], here["privacy"]);
+    let refusals: u64 = bench.json(&["ledger", "there", "--json"])["chains"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["refusals"].as_u64().unwrap())
+        .sum();
+    assert!(refusals > 0);
+    assert!(bench.read("there/report.html").contains("Clients that refused"));
 }

@@ -16,7 +16,7 @@
 //! | v_k | `Down::centre` |
 //! | w~_k | `Up::model` |
 //! | `lambda / abs(C_s)` | `strength` |
-//! | C | `bound`, the norm of one record's gradient; sensitivity of (4) is 2 C / (rho D_k), (43) |
+//! | C | `bound`, the norm of one record's gradient; sensitivity of (4) is 2 C / (rho D_k), (43), or 2 C / rho for `unit = "client"` |
 //!
 //! After `dual -= rho w~_k`, `-dual / rho` is what (8) averages, and `dual += rho w` completes (5): no
 //! upload is kept. The dual is computed from the perturbed model: from the exact one it would leak.
@@ -29,7 +29,7 @@ use crate::federation::Member;
 use crate::model::{Model, Prox, Unsolved};
 use crate::numeric::{axpy, blend, update};
 use crate::params::{Kind, Param, Preset, Values};
-use crate::privacy::{Bound, Gate, Gaussian, Privacy, Refusal, Released, Zcdp};
+use crate::privacy::{Bound, Cost, Gate, Gaussian, Mechanism, Privacy, Refusal, Released, Zcdp};
 use crate::record;
 use crate::rng::PublicRng;
 use std::sync::Arc;
@@ -108,6 +108,13 @@ impl<R: Rule> Admm<R> {
                 )?;
                 Some((zcdp, bound))
             }
+            Privacy::DpSgd(_) => {
+                return Err(format!(
+                    "{} sends the solution of a client's problem and has no gradients to clip: set \
+                     privacy.mechanism = \"zcdp\" for it; \"dp-sgd\" is for fedavg",
+                    R::NAME
+                ));
+            }
         };
         Ok(Self {
             rule,
@@ -119,10 +126,10 @@ impl<R: Rule> Admm<R> {
     }
 
     /// The mechanism of one client in one round, (12) and (47).
-    fn mechanism(&self, samples: usize, round: u32) -> Result<Option<Gaussian>, Refusal> {
+    fn mechanism(&self, samples: usize, length: usize, round: u32) -> Result<Option<Gaussian>, Refusal> {
         let Some((zcdp, bound)) = &self.noise else { return Ok(None) };
-        let sensitivity = bound.times(2.0 / (self.penalty * samples as f64));
-        zcdp.gaussian(sensitivity, round).map(Some).ok_or(Refusal::NoMechanism)
+        let sensitivity = bound.times(2.0 / (self.penalty * zcdp.divisor(samples)));
+        zcdp.gaussian(sensitivity, round, length).map(Some).ok_or(Refusal::NoMechanism)
     }
 }
 
@@ -242,7 +249,7 @@ impl<R: Rule> Algorithm for Admm<R> {
         gate: &mut Gate<'_>,
         mut spare: Up,
     ) -> Result<Released<Up>, Refusal> {
-        let mechanism = self.mechanism(mine.data().rows(), ask.step())?;
+        let mechanism = self.mechanism(mine.data().rows(), mine.dimension(), ask.step())?;
         spare.model.resize(mine.dimension(), 0.0);
         mine.solve(&ask.down().centre, &mut spare.model, gate.work).map_err(|_| Refusal::Unsolved)?;
         memory.model.clone_from(&spare.model);
@@ -266,6 +273,17 @@ impl<R: Rule> Algorithm for Admm<R> {
         let range = of_cluster(served, member.cluster, now.at.run);
         name(memory, &served[range.clone()], &server.1[range], out);
         true
+    }
+
+    fn price(&self, member: &Member, step: u32) -> Option<Cost> {
+        // The length decides about the grid, not about the price.
+        let mechanism = self.mechanism(member.samples as usize, 1, step).ok()?;
+        Some(mechanism.map_or_else(Cost::default, |mechanism| mechanism.cost()))
+    }
+
+    fn noise(&self, member: &Member, length: usize, step: u32) -> Option<f64> {
+        let mechanism = self.mechanism(member.samples as usize, length, step).ok()??;
+        mechanism.private().then(|| mechanism.sigma())
     }
 
     fn advice(&self) -> &'static str {

@@ -8,7 +8,7 @@ use crate::dataset::Dataset;
 use crate::federation::Member;
 use crate::model::{Model, Prox, Unsolved};
 use crate::params::{Param, Values};
-use crate::privacy::{Gate, Refusal, Released};
+use crate::privacy::{Cost, Gate, Refusal, Released};
 use crate::record;
 use crate::rng::PublicRng;
 use std::sync::Arc;
@@ -85,6 +85,10 @@ impl Algorithm for Local {
         mine.solve(&centre, &mut model, gate.work).map_err(|_| Refusal::Unsolved)?;
         memory.model = model;
         Ok(gate.nothing())
+    }
+
+    fn price(&self, _: &Member, _: u32) -> Option<Cost> {
+        Some(Cost::default())
     }
 
     fn personal(&self, _: &Prox, memory: &Memory, _: Ask<'_, Self>, out: &mut Personal<'_>) {

@@ -7,6 +7,7 @@
 
 mod admm;
 mod centralized;
+mod fedavg;
 mod gfedmtl;
 mod local;
 mod pgfl;
@@ -15,6 +16,7 @@ mod single_step;
 
 pub use admm::{Admm, Rule};
 pub use centralized::Centralized;
+pub use fedavg::FedAvg;
 pub use gfedmtl::GFedMtl;
 pub use local::Local;
 pub use pgfl::Pgfl;
@@ -24,7 +26,7 @@ use crate::codec::{Codec, Door};
 use crate::dataset::Dataset;
 use crate::federation::Member;
 use crate::model::{Model, Unsolved};
-use crate::privacy::{Gate, Privacy, Refusal, Released};
+use crate::privacy::{Cost, Draws, Gate, Privacy, Refusal, Released};
 use crate::rng::{PublicRng, Random};
 pub use crate::round::{Ask, Cells, Closed, Seats};
 use std::sync::Arc;
@@ -296,6 +298,24 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         gate: &mut Gate<'_>,
         spare: Self::Up,
     ) -> Result<Released<Self::Up>, Refusal>;
+
+    /// What a client's answer in this step costs it, known before anything runs. `None` where a method cannot say;
+    /// then no budget can be planned for it.
+    fn price(&self, _member: &Member, _step: u32) -> Option<Cost> {
+        None
+    }
+
+    /// The releases from Poisson samples behind that price, where there are any: they may be worth less than it.
+    fn draws(&self, _member: &Member, _step: u32) -> Option<Draws> {
+        None
+    }
+
+    /// Standard deviation per number of the noise on a client's answer in this step, where the answer is the first of
+    /// `PERSONAL` as the client keeps it and noise on top. `None` where it is anything else or nothing is added. For
+    /// simulations, which know both.
+    fn noise(&self, _member: &Member, _length: usize, _step: u32) -> Option<f64> {
+        None
+    }
 
     /// The client's models in the order of `PERSONAL`, given what it is served.
     fn personal(

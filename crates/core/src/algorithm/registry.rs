@@ -1,7 +1,7 @@
 //! The one table of methods: command-line help, config validation, reference documentation and the
 //! conformance tests come from it. Adding a method is one file and one row here.
 
-use super::{Admm, Algorithm, Centralized, Context, GFedMtl, Local, Pgfl, SingleStep};
+use super::{Admm, Algorithm, Centralized, Context, FedAvg, GFedMtl, Local, Pgfl, SingleStep};
 use crate::federation::Arrange;
 use crate::params::{Param, Values, suggest};
 
@@ -82,6 +82,8 @@ registry! {
         "clustered learning at each server alone, PGFL without edges";
     "one-cloud": Admm<Pgfl>, connected: false, Arrange { one_server: true, ..AS_IS },
         "PGFL with all clients at one server, where that is allowed";
+    "fedavg": FedAvg, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "federated averaging: one model for all from local gradient steps, with DP-SGD";
     "local": Local, connected: false, AS_IS,
         "every client alone; nothing leaves";
     "centralized": Centralized, connected: false, Arrange { one_server: true, ..AS_IS },

@@ -5,12 +5,14 @@
 //! the head changing, and whoever remembers a [`Head`] notices when a later one is behind it.
 
 use super::gate::Refusal;
-use super::ledger::{Account, Charge, Cost};
-use crate::codec::{Codec, Digest, Sink};
+use super::ledger::{Account, Charge, Cost, Draws};
+use super::statement::Statement;
+use crate::codec::{Codec, Context, Digest, Sink, context};
+use std::sync::LazyLock;
 use thiserror::Error;
 
 crate::record! {
-    /// One line: one release, or the note that a message left without one.
+    /// One line: one release, or the note that a message left without one; or the sum of a kind over a run.
     pub struct ChainLine {
         /// Its number, from 1.
         seq: u64,
@@ -26,10 +28,14 @@ crate::record! {
         bound: Box<[u8]>,
         /// Standard deviation of the noise.
         sigma: f64,
-        /// How many numbers left.
+        /// How many numbers left, in one message.
         size: u32,
-        /// The price, in units of 1e-12 zCDP.
+        /// How many messages the line stands for: 1, or more where it sums up a run in one process.
+        count: u64,
+        /// The price, in units of 1e-12 zCDP; that of sampled releases as if nothing had been sampled.
         units: u64,
+        /// Of releases from Poisson samples: what their price depends on; 0 for others.
+        draws: Draws,
         /// What was spent on the data so far, this line included.
         spent: u64,
         /// The digest of the bytes that leave.
@@ -54,8 +60,13 @@ crate::record! {
         spent: u64,
         /// Releases over all runs, disclosures included.
         releases: u64,
+        /// Those from Poisson samples, priced alike together.
+        sampled: Box<[Draws]>,
     }
 }
+
+static LINE: LazyLock<Context> = LazyLock::new(|| context("fedkin 2026 ledger line"));
+static START: LazyLock<Context> = LazyLock::new(|| context("fedkin 2026 ledger start"));
 
 /// A chain that does not hold together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -75,7 +86,7 @@ impl ChainLine {
 
     /// The hash that the next line holds.
     pub fn hash(&self) -> [u8; 32] {
-        let mut digest = Digest::derived("fedkin 2026 ledger line");
+        let mut digest = Digest::derived(&LINE);
         self.put(&mut digest);
         digest.finish()
     }
@@ -97,16 +108,16 @@ impl Head {
 impl Chain {
     /// A chain without lines.
     pub fn start(client: &str, fingerprint: &[u8; 32]) -> Self {
-        let mut digest = Digest::derived("fedkin 2026 ledger start");
+        let mut digest = Digest::derived(&START);
         (client.len() as u64).put(&mut digest);
         digest.bytes(client.as_bytes());
         fingerprint.put(&mut digest);
-        Self { head: Head { seq: 0, hash: digest.finish() }, spent: 0, releases: 0 }
+        Self { head: Head { seq: 0, hash: digest.finish() }, ..Self::default() }
     }
 
     /// The account that a client continues with.
     pub fn account(&self, budget: Option<u64>) -> Account {
-        Account { spent: self.spent, releases: self.releases, budget }
+        Account { spent: self.spent, releases: self.releases, budget, sampled: self.sampled.clone() }
     }
 
     /// What was spent over all runs.
@@ -135,6 +146,7 @@ impl Chain {
             sigma: charge.sigma,
             size: charge.size,
             units: charge.cost.units(),
+            draws: charge.draws().unwrap_or_default(),
             sent: *sent,
             ..ChainLine::default()
         });
@@ -144,6 +156,14 @@ impl Chain {
     /// Writes down a refusal: it costs nothing, but it is a message, and its digest is noted before it leaves.
     pub fn refuse(&mut self, why: Refusal, run: &[u8; 32], step: u32, sent: &[u8; 32]) -> Vec<ChainLine> {
         vec![self.empty(ChainLine::REFUSED, &why.to_string(), run, step, sent)]
+    }
+
+    /// Writes down a whole run, a line per kind: what a run in one process is charged with. `sent` is a digest of
+    /// what the run gave.
+    pub fn state(&mut self, statement: &Statement, run: &[u8; 32], sent: &[u8; 32]) -> Vec<ChainLine> {
+        let lines =
+            statement.entries.iter().map(|entry| ChainLine { run: *run, sent: *sent, ..entry.line() });
+        lines.map(|line| self.add(line)).collect()
     }
 
     fn empty(
@@ -166,6 +186,7 @@ impl Chain {
 
     fn add(&mut self, mut line: ChainLine) -> ChainLine {
         line.seq = self.head.seq + 1;
+        line.count = line.count.max(1);
         line.previous = self.head.hash;
         line.spent = self.spent.saturating_add(line.units);
         self.take(&line);
@@ -175,7 +196,10 @@ impl Chain {
     fn take(&mut self, line: &ChainLine) {
         self.head = Head { seq: line.seq, hash: line.hash() };
         self.spent = line.spent;
-        self.releases += u64::from(line.is_release());
+        self.releases += if line.is_release() { line.count } else { 0 };
+        if line.draws.steps > 0 {
+            Draws::count(&mut self.sampled, &line.draws);
+        }
     }
 
     /// Goes on by one line that was written earlier, if it belongs here.
@@ -191,8 +215,14 @@ impl Chain {
         if line.spent != self.spent.saturating_add(line.units) {
             return broken("its total is not the sum of the lines");
         }
-        if line.units > 0 && !line.is_release() {
+        if line.count == 0 {
+            return broken("it stands for no message");
+        }
+        if (line.units > 0 || line.draws.steps > 0) && !line.is_release() {
             return broken("it names a price and no release");
+        }
+        if line.draws.steps > 0 && line.draws.unsampled() != Some(Cost::from_units(line.units)) {
+            return broken("its price is not that of its sampled releases");
         }
         self.take(line);
         Ok(())
@@ -224,6 +254,8 @@ mod tests {
             sigma: 0.5,
             cost,
             size: 3,
+            steps: 1,
+            sampled: None,
         }
     }
 
@@ -250,7 +282,10 @@ mod tests {
         assert_eq!((&*lines[2].mechanism, lines[2].units), (&b"nothing"[..], 0));
         assert_eq!((&*lines[3].mechanism, lines[3].units), (&b"refused"[..], 0));
         assert_eq!(&*lines[3].what, b"the privacy budget is spent");
-        assert_eq!(chain.account(Some(20)), Account { spent: 18, releases: 3, budget: Some(20) });
+        assert_eq!(
+            chain.account(Some(20)),
+            Account { spent: 18, releases: 3, budget: Some(20), ..Account::default() }
+        );
         assert_eq!(start().verify(&lines), Ok(chain));
     }
 
@@ -291,6 +326,38 @@ mod tests {
         for other in [Chain::start("ward-2", &DATA), Chain::start("ward-1", &[8; 32])] {
             assert_eq!(other.verify(&lines).unwrap_err().seq, 1);
         }
+    }
+
+    /// Sampled releases of all runs are known to the account, and a line whose price is not theirs is noticed.
+    #[test]
+    fn sampled_releases_are_carried_from_line_to_line() {
+        let sampled = |multiplier: f64, steps: u32| {
+            let draws = Draws { multiplier, rate: 0.1, steps: u64::from(steps) };
+            Charge { steps, sampled: Some((multiplier, 0.1)), ..charge(draws.unsampled().unwrap().units()) }
+        };
+        let mut chain = start();
+        let mut lines = chain.extend(&[sampled(1.5, 4), charge(9)], &[1; 32], 1, &[11; 32]);
+        lines.extend(chain.extend(&[sampled(1.5, 2)], &[2; 32], 1, &[12; 32]));
+        lines.extend(chain.extend(&[sampled(3.0, 1)], &[2; 32], 2, &[13; 32]));
+        let kinds: Vec<(f64, u64)> =
+            chain.sampled.iter().map(|draws| (draws.multiplier, draws.steps)).collect();
+        assert_eq!(kinds, [(1.5, 6), (3.0, 1)]);
+        let mut account = Account::default();
+        account.pay(&[sampled(1.5, 6), sampled(3.0, 1), charge(9)]);
+        assert_eq!((account.spent, &account.sampled), (chain.spent, &chain.sampled));
+        assert_eq!(start().verify(&lines), Ok(chain));
+        // Fewer steps than were paid for, or a milder rate, is another line: its hash is not the one that was sealed.
+        for edit in [|draws: &mut Draws| draws.steps -= 1, |draws: &mut Draws| draws.rate = 0.01] {
+            let mut lines = lines.clone();
+            edit(&mut lines[0].draws);
+            assert!(start().verify(&lines).is_err());
+        }
+        lines.truncate(1);
+        lines[0].draws.steps = 3;
+        assert_eq!(start().verify(&lines).unwrap_err().why, "its price is not that of its sampled releases");
+        lines[0].draws.steps = 4;
+        lines[0].mechanism = b"nothing".as_slice().into();
+        assert_eq!(start().verify(&lines).unwrap_err().why, "it names a price and no release");
     }
 
     #[test]

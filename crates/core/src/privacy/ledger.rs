@@ -1,5 +1,6 @@
 //! What was spent, in whole units of zCDP.
 
+use super::accountant::{Neighbours, Sampled};
 use super::bound::Trust;
 
 /// A privacy cost in units of 1e-12 zCDP: whole numbers, so that sums do not depend on their order.
@@ -51,6 +52,44 @@ crate::record! {
         releases: u64,
         /// Units it may spend at most.
         budget: Option<u64>,
+        /// The releases from Poisson samples among them, those that are priced alike together. `spent` counts
+        /// them as if nothing had been sampled, so that a budget of zCDP holds whatever the sampling is worth.
+        sampled: Box<[Draws]>,
+    }
+
+    /// Releases of a Poisson sample's clipped sum with Gaussian noise: all that their price depends on.
+    pub struct Draws {
+        /// Standard deviation of the noise over the clip of one record.
+        multiplier: f64,
+        /// The chance of a record to be in a sample.
+        rate: f64,
+        /// How many releases.
+        steps: u64,
+    }
+}
+
+impl Draws {
+    /// As the accountant takes them: records are replaced, the clip is the unit of length.
+    pub fn releases(&self) -> Sampled {
+        Sampled { rate: self.rate, clip: 1.0, neighbours: Neighbours::Replace, rounds: self.steps }
+    }
+
+    /// What they cost if nothing is sampled. `None` beyond counting.
+    pub fn unsampled(&self) -> Option<Cost> {
+        let one = Sampled { rounds: 1, ..self.releases() };
+        Cost::at_least(one.unsampled_zcdp(self.multiplier))?.0.checked_mul(self.steps).map(Cost)
+    }
+
+    pub(crate) fn is_priced_like(&self, other: &Self) -> bool {
+        self.multiplier.to_bits() == other.multiplier.to_bits() && self.rate.to_bits() == other.rate.to_bits()
+    }
+
+    /// Counts more releases, with those that are priced alike.
+    pub(crate) fn count(all: &mut Box<[Draws]>, more: &Draws) {
+        match all.iter_mut().find(|known| known.is_priced_like(more)) {
+            Some(known) => known.steps = known.steps.saturating_add(more.steps),
+            None => *all = all.iter().chain([more]).cloned().collect(),
+        }
     }
 }
 
@@ -65,10 +104,22 @@ impl Account {
         self.budget.is_none_or(|budget| self.spent.saturating_add(cost.0) <= budget)
     }
 
+    /// Counts an answer of this price beforehand, where no client answers.
+    pub fn plan(&mut self, cost: Cost, draws: Option<&Draws>) {
+        self.spent = self.spent.saturating_add(cost.0);
+        self.releases += u64::from(cost.0 > 0);
+        if let Some(draws) = draws {
+            Draws::count(&mut self.sampled, draws);
+        }
+    }
+
     pub(crate) fn pay(&mut self, charges: &[Charge]) {
         for charge in charges {
             self.spent = self.spent.saturating_add(charge.cost.0);
             self.releases += 1;
+            if let Some(draws) = charge.draws() {
+                Draws::count(&mut self.sampled, &draws);
+            }
         }
     }
 }
@@ -88,6 +139,28 @@ pub struct Charge {
     pub cost: Cost,
     /// How many numbers left.
     pub size: u32,
+    /// How many releases of this kind the answer took; more than one where sums are sampled step by step.
+    pub steps: u32,
+    /// Noise multiplier and sampling rate where the release was of a Poisson sample.
+    pub sampled: Option<(f64, f64)>,
+}
+
+impl Charge {
+    /// The sampled releases of the charge.
+    pub fn draws(&self) -> Option<Draws> {
+        self.sampled.map(|(multiplier, rate)| Draws { multiplier, rate, steps: u64::from(self.steps) })
+    }
+
+    /// Whether two charges differ in how much was released at most.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        // The words are constants, mostly the same ones: their addresses settle it.
+        let word = |a: &'static str, b: &'static str| std::ptr::eq(a, b) || a == b;
+        let bits = |sampled: Option<(f64, f64)>| sampled.map(|(a, b)| (a.to_bits(), b.to_bits()));
+        self.trust == other.trust
+            && bits(self.sampled) == bits(other.sampled)
+            && word(self.what, other.what)
+            && word(self.mechanism, other.mechanism)
+    }
 }
 
 /// Equal charges counted together: a step of a thousand clients is one line.
@@ -96,9 +169,7 @@ pub struct Tally(Vec<(Charge, u32, f64)>);
 
 impl Tally {
     fn same(a: &Charge, b: &Charge) -> bool {
-        // The words are constants, mostly the same ones: their addresses settle it.
-        let word = |a: &'static str, b: &'static str| std::ptr::eq(a, b) || a == b;
-        a.cost == b.cost && a.trust == b.trust && word(a.what, b.what) && word(a.mechanism, b.mechanism)
+        a.cost == b.cost && a.steps == b.steps && a.is_like(b)
     }
 
     pub(crate) fn count(&mut self, charges: &[Charge]) {
@@ -155,8 +226,10 @@ crate::record! {
         sigma_least: f64,
         /// Largest standard deviation.
         sigma_most: f64,
-        /// Units of 1e-12 zCDP each client paid.
+        /// Units of 1e-12 zCDP each client paid, those of sampled releases as if nothing had been sampled.
         units: u64,
+        /// Of releases from Poisson samples: how many each client made; 0 for others.
+        draws: Draws,
     }
 }
 
@@ -189,6 +262,7 @@ impl Ledger {
                 sigma_least: charge.sigma,
                 sigma_most: most,
                 units: charge.cost.0,
+                draws: charge.draws().unwrap_or_default(),
             });
         }
     }
@@ -210,7 +284,7 @@ mod tests {
 
     #[test]
     fn an_account_stops_at_its_budget() {
-        let account = Account { spent: 5, releases: 1, budget: Some(10) };
+        let account = Account { spent: 5, releases: 1, budget: Some(10), ..Account::default() };
         assert!(account.affords(Cost(5)) && !account.affords(Cost(6)));
         assert!(Account::default().affords(Cost(u64::MAX)));
     }

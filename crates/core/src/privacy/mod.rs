@@ -2,24 +2,39 @@
 //!
 //! - [`Released`] is the only thing a client can send; only the [`Gate`] makes one.
 //! - A [`Mechanism`] is a function together with its privacy map; the map rounds up.
-//! - A [`Bound`] says where a sensitivity comes from: enforced by a clip, or assumed on trust.
+//! - A [`SampledSum`] is a sum over a secret Poisson sample of the records, every term clipped: DP-SGD.
+//! - [`DiscreteGaussian`] draws the noise exactly, in whole numbers.
+//! - A [`Bound`] says where a sensitivity comes from: enforced by a [`Clip`], or assumed on trust.
 //! - The [`Ledger`] keeps what was spent in whole units of zCDP; the accountant converts.
-//! - A [`Chain`] is the ledger of one client's data over all runs; each line seals the ones before it.
+//! - [`audit`] bounds epsilon from below by what many runs show.
+//! - A [`Chain`] is the ledger of one client's data over all runs; each line seals the ones before it. A
+//!   [`Statement`] sums up one run for it.
 
 mod accountant;
+pub mod audit;
 mod bound;
 mod chain;
+mod clip;
+mod discrete;
 mod gate;
 mod ledger;
 mod mechanism;
 mod plan;
 mod released;
+mod statement;
 
-pub use accountant::{epsilon_of_gaussian, epsilon_of_zcdp};
+pub use accountant::{
+    Neighbours, ORDERS, Prices, Renyi, Sampled, analytic_sigma, delta_of_gaussian, delta_of_zcdp,
+    epsilon_of_gaussian, epsilon_of_zcdp, gaussian_sigma, gaussian_zcdp_of_epsilon, textbook_epsilon,
+    zcdp_of_epsilon,
+};
 pub use bound::{Bound, Trust};
 pub use chain::{Broken, Chain, ChainLine, Head};
+pub use clip::{Clip, NotFinite};
+pub use discrete::DiscreteGaussian;
 pub use gate::{Gate, Refusal};
-pub use ledger::{Account, Charge, Cost, Ledger, Line, Tally};
-pub use mechanism::{Gaussian, Mechanism};
-pub use plan::{PARAMS, Privacy, Zcdp};
+pub use ledger::{Account, Charge, Cost, Draws, Ledger, Line, Tally};
+pub use mechanism::{Gaussian, Mechanism, Perturbed, SampledSum, Sampler, Symmetric};
+pub use plan::{DpSgd, PARAMS, Privacy, Unit, Zcdp};
 pub use released::Released;
+pub use statement::{Entry, Statement};

@@ -1,7 +1,9 @@
 //! The privacy a run asks for.
 
 use super::bound::Bound;
-use super::mechanism::Gaussian;
+use super::clip::Clip;
+use super::mechanism::{Gaussian, SampledSum, Sampler};
+use crate::model::Model;
 use crate::numeric::power;
 use crate::params::{Kind, Param, Preset, Values};
 
@@ -9,39 +11,63 @@ use crate::params::{Kind, Param, Preset, Values};
 pub const PARAMS: &[Param] = &[
     Param {
         name: "mechanism",
-        kind: Kind::Choice(&["none", "zcdp"]),
+        kind: Kind::Choice(&["none", "zcdp", "dp-sgd"]),
         preset: Preset::Text("none"),
-        help: "what protects an upload: nothing, or Gaussian noise accounted in zCDP",
+        help: "what protects an upload: nothing, Gaussian noise accounted in zCDP, or clipped and noisy gradients of a secret sample of the records (for fedavg)",
     },
     Param {
         name: "initial_budget",
         kind: Kind::Number { least: 0.0, most: 1e3, open: true },
         preset: Preset::Number(0.001),
-        help: "zCDP of round 0 (phi_0); round n spends initial_budget / growth^n",
+        help: "zcdp: zCDP of round 0 (phi_0); round n spends initial_budget / growth^n",
     },
     Param {
         name: "growth",
         kind: Kind::Number { least: 0.5, most: 1.0, open: false },
         preset: Preset::Number(0.99),
-        help: "factor of the noise variance per round (zeta)",
+        help: "zcdp: factor of the noise variance per round (zeta)",
     },
     Param {
         name: "bound",
         kind: Kind::Choice(&["assumed", "enforced"]),
         preset: Preset::Text("enforced"),
-        help: "whether the gradient bound is taken on trust or enforced by clipped features",
+        help: "zcdp: whether the gradient bound is taken on trust or enforced by clipped features",
     },
     Param {
         name: "gradient_bound",
         kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
         preset: Preset::Absent,
-        help: "the assumed bound on the norm of one record's gradient (C)",
+        help: "zcdp: the assumed bound on the norm of one record's gradient (C)",
+    },
+    Param {
+        name: "clip",
+        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
+        preset: Preset::Absent,
+        help: "dp-sgd: the gradient of every record is scaled down to at most this norm",
+    },
+    Param {
+        name: "noise_multiplier",
+        kind: Kind::Number { least: SampledSum::LEAST, most: 1e6, open: false },
+        preset: Preset::Absent,
+        help: "dp-sgd: standard deviation of the noise on a sum of clipped gradients, over the clip",
     },
     Param {
         name: "budget",
         kind: Kind::Number { least: 0.0, most: 1e3, open: true },
         preset: Preset::Absent,
-        help: "zCDP a client may spend in all; beyond it the client refuses",
+        help: "zCDP a client may spend in all, sampled releases counted as if nothing were sampled; beyond it the client refuses",
+    },
+    Param {
+        name: "sampler",
+        kind: Kind::Choice(Sampler::WORDS),
+        preset: Preset::Text("discrete"),
+        help: "what draws the noise: exact whole numbers on a grid; floating point or none at all in simulations only",
+    },
+    Param {
+        name: "ledger",
+        kind: Kind::Path,
+        preset: Preset::Absent,
+        help: "folder of a ledger that spans runs: `budget` is then for all runs on the same data together",
     },
     Param {
         name: "delta",
@@ -51,9 +77,9 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "unit",
-        kind: Kind::Choice(&["record"]),
+        kind: Kind::Choice(&["record", "client"]),
         preset: Preset::Text("record"),
-        help: "what a neighbouring data set differs in: one record of one client is replaced",
+        help: "what a neighbouring data set differs in: one record of one client is replaced, or all of them",
     },
 ];
 
@@ -65,6 +91,28 @@ pub enum Privacy {
     None,
     /// Gaussian noise with the schedule of the PGFL paper.
     Zcdp(Zcdp),
+    /// Clipped gradients of a Poisson sample of the records, with Gaussian noise on their sum.
+    DpSgd(DpSgd),
+}
+
+/// What is protected: how much of one client's data a neighbouring data set replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// One record.
+    #[default]
+    Record,
+    /// All records of the client.
+    Client,
+}
+
+impl Unit {
+    /// What is replaced, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Unit::Record => "one record of one client is replaced",
+            Unit::Client => "all records of one client are replaced",
+        }
+    }
 }
 
 /// Dynamic zCDP: round n (from 1) spends `initial_budget / growth^n`, Section IV of the PGFL paper.
@@ -78,13 +126,64 @@ pub struct Zcdp {
     pub assumed: Option<Bound>,
     /// What a client may spend in all.
     pub budget: Option<f64>,
+    /// What draws the noise.
+    pub sampler: Sampler,
+    /// What is protected.
+    pub unit: Unit,
+}
+
+/// DP-SGD: what protects the sum of the gradients of a sample. The sampling rate belongs to the method.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DpSgd {
+    /// The largest norm of one record's gradient.
+    pub clip: Clip,
+    /// Standard deviation of the noise over the clip.
+    pub multiplier: f64,
+    /// What a client may spend in all, in zCDP as if nothing were sampled.
+    pub budget: Option<f64>,
+    /// What draws the noise.
+    pub sampler: Sampler,
+}
+
+impl DpSgd {
+    /// The keys it needs.
+    pub const REQUIRED: &'static [&'static str] = &["clip", "noise_multiplier"];
+
+    fn new(values: &Values) -> Result<Self, String> {
+        let need = |key: &str| format!("mechanism = \"dp-sgd\" needs `{key}`");
+        let clip = values.number("clip").ok_or_else(|| need("clip"))?;
+        if values.text("unit") == Some("client") {
+            return Err("mechanism = \"dp-sgd\" clips and samples records, so it protects unit = \"record\" and no whole client".into());
+        }
+        let sampler = values.text("sampler").and_then(Sampler::of).unwrap_or_default();
+        let clip = Clip::new(clip).ok_or("`clip` is too small to clip to")?;
+        if clip.bound().value().is_infinite() && sampler != Sampler::None {
+            return Err(
+                "an infinite `clip` bounds nothing that noise could cover: it is for sampler = \"none\""
+                    .into(),
+            );
+        }
+        Ok(Self {
+            clip,
+            multiplier: values.number("noise_multiplier").ok_or_else(|| need("noise_multiplier"))?,
+            budget: values.number("budget"),
+            sampler,
+        })
+    }
+
+    /// The mechanism for sums of gradients of this length over samples of this rate.
+    pub fn sum(&self, rate: f64, length: usize) -> Option<SampledSum> {
+        SampledSum::gaussian(self.clip, self.multiplier, rate, length, self.sampler)
+    }
 }
 
 impl Privacy {
     /// The privacy described by the values of `[privacy]`.
     pub fn new(values: &Values) -> Result<Self, String> {
-        if values.text("mechanism") != Some("zcdp") {
-            return Ok(Privacy::None);
+        match values.text("mechanism") {
+            Some("zcdp") => {}
+            Some("dp-sgd") => return DpSgd::new(values).map(Privacy::DpSgd),
+            _ => return Ok(Privacy::None),
         }
         let assumed = match (values.text("bound"), values.number("gradient_bound")) {
             (Some("assumed"), Some(bound)) => Some(Bound::assumed(bound)),
@@ -97,20 +196,50 @@ impl Privacy {
             growth: values.number("growth").unwrap_or(0.99),
             assumed,
             budget: values.number("budget"),
+            sampler: values.text("sampler").and_then(Sampler::of).unwrap_or_default(),
+            unit: if values.text("unit") == Some("client") { Unit::Client } else { Unit::Record },
         }))
     }
 
     /// Whether the run demands privacy of everything that leaves a client.
     pub fn demanded(&self) -> bool {
-        !matches!(self, Privacy::None)
+        self.sampler() != Sampler::None
+    }
+
+    /// What draws the noise.
+    pub fn sampler(&self) -> Sampler {
+        match self {
+            Privacy::None => Sampler::None,
+            Privacy::Zcdp(zcdp) => zcdp.sampler,
+            Privacy::DpSgd(sgd) => sgd.sampler,
+        }
     }
 
     /// What a client may spend in all, in whole units.
     pub fn budget_units(&self) -> Option<u64> {
+        let budget = match self {
+            Privacy::None => None,
+            Privacy::Zcdp(zcdp) => zcdp.budget,
+            Privacy::DpSgd(sgd) => sgd.budget,
+        };
+        // Rounded down: a budget is a ceiling.
+        budget.map(|budget| (budget * 1e12).floor() as u64)
+    }
+
+    /// The bound behind every price, where there is one: assumed, or enforced by the model or the clip.
+    pub fn bound(&self, model: &Model) -> Option<Bound> {
         match self {
             Privacy::None => None,
-            // Rounded down: a budget is a ceiling.
-            Privacy::Zcdp(zcdp) => zcdp.budget.map(|budget| (budget * 1e12).floor() as u64),
+            Privacy::Zcdp(zcdp) => zcdp.assumed.or_else(|| model.enforced_bound()),
+            Privacy::DpSgd(sgd) => Some(sgd.clip.bound()),
+        }
+    }
+
+    /// What is protected.
+    pub fn unit(&self) -> Unit {
+        match self {
+            Privacy::Zcdp(zcdp) => zcdp.unit,
+            Privacy::None | Privacy::DpSgd(_) => Unit::Record,
         }
     }
 }
@@ -121,9 +250,18 @@ impl Zcdp {
         self.initial_budget / power(self.growth, round)
     }
 
-    /// The noise of round `round` for a query with this sensitivity.
-    pub fn gaussian(&self, sensitivity: Bound, round: u32) -> Option<Gaussian> {
-        Gaussian::zcdp(sensitivity, self.budget_of_round(round))
+    /// What a mean over a client's records is divided by when the unit is replaced: one of D_k terms changes, or
+    /// all of them.
+    pub fn divisor(&self, samples: usize) -> f64 {
+        match self.unit {
+            Unit::Record => samples as f64,
+            Unit::Client => 1.0,
+        }
+    }
+
+    /// The noise of round `round` for a vector of this sensitivity and length.
+    pub fn gaussian(&self, sensitivity: Bound, round: u32, length: usize) -> Option<Gaussian> {
+        Gaussian::vector(sensitivity, self.budget_of_round(round), length, self.sampler)
     }
 }
 
@@ -134,7 +272,14 @@ mod tests {
     /// 300 rounds at phi_0 = 0.001, zeta = 0.99 cost 1.939, not the 0.095 the paper states.
     #[test]
     fn the_paper_total_is_1_939() {
-        let zcdp = Zcdp { initial_budget: 0.001, growth: 0.99, assumed: None, budget: None };
+        let zcdp = Zcdp {
+            initial_budget: 0.001,
+            growth: 0.99,
+            assumed: None,
+            budget: None,
+            sampler: Sampler::default(),
+            unit: Unit::Record,
+        };
         let total: f64 = (1..=300).map(|round| zcdp.budget_of_round(round)).sum();
         assert!((total - 1.939).abs() < 1e-3, "{total}");
     }

@@ -43,6 +43,11 @@ impl<T> Released<T> {
         Released(f(self.0, with))
     }
 
+    /// A look at the value.
+    pub fn value(&self) -> &T {
+        &self.0
+    }
+
     /// The value. What leaves the barrier cannot come back in.
     pub fn into_inner(self) -> T {
         self.0

@@ -3,8 +3,9 @@
 use super::Key;
 use super::mutants::{Mutant, active};
 use crate::algorithm::{Algorithm, Label, Run};
-use crate::codec::{Codec, Digest};
-use crate::privacy::{Account, Charge, Gate, Refusal};
+use crate::codec::{Codec, Damaged, Digest};
+use crate::privacy::{Account, Charge, Gate, Refusal, Statement};
+use std::sync::Arc;
 
 /// What a client is asked: all of it is known to the server. Only the machine makes one.
 pub struct Ask<'a, A: Algorithm> {
@@ -39,13 +40,6 @@ impl<'a, A: Algorithm> Ask<'a, A> {
         self.down
     }
 
-    /// A digest of everything asked.
-    pub fn digest(&self) -> [u8; 32] {
-        let mut digest = Digest::default();
-        self.feed(&mut digest);
-        digest.finish()
-    }
-
     fn feed(&self, digest: &mut Digest) {
         self.step.put(digest);
         self.label.kind.put(digest);
@@ -60,6 +54,8 @@ pub struct Client<A: Algorithm> {
     pub(crate) local: A::Local,
     pub(crate) memory: A::Memory,
     pub(crate) account: Account,
+    /// This run summed up, where somebody wants to know.
+    statement: Option<Box<Statement>>,
     secret: [u8; 32],
     version: u64,
 }
@@ -69,12 +65,36 @@ impl<A: Algorithm> Client<A> {
     /// system once and kept, or [`simulated_secret`](crate::rng::simulated_secret) where a run is to be repeated.
     pub fn new(local: A::Local, run: &Run, secret: [u8; 32]) -> Self {
         let account = Account { budget: run.privacy.budget_units(), ..Account::default() };
-        Self { local, memory: A::Memory::default(), account, secret, version: 0 }
+        Self { local, memory: A::Memory::default(), account, statement: None, secret, version: 0 }
+    }
+
+    /// The same client before the first step again, with other private randomness: for audits, which run one
+    /// client thousands of times.
+    pub fn renew(&mut self, run: &Run, secret: [u8; 32]) {
+        self.version += 1;
+        self.memory = A::Memory::default();
+        self.account = Account { budget: run.privacy.budget_units(), ..Account::default() };
+        self.secret = secret;
     }
 
     /// What the client has spent.
     pub fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// Begins where earlier runs on the same data have ended, with a secret of this run's own.
+    pub fn begin_at(&mut self, spent: u64, releases: u64, secret: [u8; 32]) {
+        (self.account.spent, self.account.releases, self.secret) = (spent, releases, secret);
+    }
+
+    /// Sums up what leaves from now on.
+    pub fn keep_statement(&mut self) {
+        self.statement.get_or_insert_default();
+    }
+
+    /// What left since, by kind.
+    pub fn statement(&self) -> Option<&Statement> {
+        self.statement.as_deref()
     }
 
     /// A number that moves whenever the memory may have changed.
@@ -86,6 +106,10 @@ impl<A: Algorithm> Client<A> {
     pub fn save<S: crate::codec::Sink>(&self, sink: &mut S) {
         self.memory.put(sink);
         self.account.put(sink);
+        self.statement.is_some().put(sink);
+        if let Some(statement) = &self.statement {
+            statement.put(sink);
+        }
     }
 
     /// Reads what `save` wrote.
@@ -93,6 +117,7 @@ impl<A: Algorithm> Client<A> {
         self.version += 1;
         self.memory = A::Memory::get(reader)?;
         self.account = Account::get(reader)?;
+        self.statement = Option::<Statement>::get(reader)?.map(Box::new);
         Ok(())
     }
 
@@ -126,6 +151,9 @@ impl<A: Algorithm> Client<A> {
         match algorithm.client(&self.local, &mut self.memory, ask, &mut gate, spare) {
             Ok(released) => {
                 self.account.pay(&scratch.pending);
+                if let Some(statement) = &mut self.statement {
+                    statement.pay(step, &scratch.pending);
+                }
                 Ok(released.into_inner())
             }
             Err(refusal) => {
@@ -133,22 +161,61 @@ impl<A: Algorithm> Client<A> {
                 if let Some(backup) = backup {
                     self.memory = backup;
                 }
+                if let Some(statement) = &mut self.statement {
+                    statement.refuse(step, refusal);
+                }
                 Err(refusal)
             }
         }
     }
 }
 
+/// A broadcast as it came, read and hashed once for all clients of a process.
+pub(in crate::round) struct Broadcast<A: Algorithm> {
+    bytes: Arc<[u8]>,
+    pub(in crate::round) value: A::Common,
+    pub(in crate::round) digest: [u8; 32],
+}
+
+impl<A: Algorithm> Broadcast<A> {
+    /// The broadcast of these bytes: the one at hand, or read anew.
+    pub(in crate::round) fn of(bytes: &Arc<[u8]>, last: Option<Self>) -> Result<Self, Damaged> {
+        match last {
+            Some(last) if Arc::ptr_eq(&last.bytes, bytes) => Ok(last),
+            _ => Ok(Self {
+                bytes: bytes.clone(),
+                value: A::Common::from_bytes(bytes)?,
+                digest: *blake3::hash(bytes).as_bytes(),
+            }),
+        }
+    }
+}
+
 /// Buffers of one thread, reused from client to client.
 pub struct Scratch<A: Algorithm> {
+    /// The last broadcast that was read.
+    pub(in crate::round) broadcast: Option<Broadcast<A>>,
     pub(in crate::round) down: A::Down,
     pub(in crate::round) up: A::Up,
     pub(in crate::round) pending: Vec<Charge>,
     pub(in crate::round) work: Vec<f64>,
 }
 
+impl<A: Algorithm> Scratch<A> {
+    /// What the last answer was charged; nothing where it was a refusal.
+    pub fn charges(&self) -> &[Charge] {
+        &self.pending
+    }
+}
+
 impl<A: Algorithm> Default for Scratch<A> {
     fn default() -> Self {
-        Self { down: A::Down::default(), up: A::Up::default(), pending: Vec::new(), work: Vec::new() }
+        Self {
+            broadcast: None,
+            down: A::Down::default(),
+            up: A::Up::default(),
+            pending: Vec::new(),
+            work: Vec::new(),
+        }
     }
 }

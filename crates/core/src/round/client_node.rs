@@ -1,12 +1,12 @@
 //! A client behind messages: answers each step once, keeps its answer, and sends the same bytes again.
 
 use super::Setting;
-use super::client::{Ask, Client, Scratch};
+use super::client::{Ask, Broadcast, Client, Scratch};
 use super::hello::Hello;
 use super::messages::{Effect, Envelope, Message, Note, Peer, Record};
 use super::mutants::{Mutant, active};
 use crate::algorithm::{Algorithm, DELIVER, Label, Personal};
-use crate::codec::{Bytes, Codec, Damaged, Digest, Reader};
+use crate::codec::{Bytes, Codec, Damaged, Digest, Reader, Sink};
 use crate::federation::Member;
 use crate::privacy::Chain;
 use std::sync::Arc;
@@ -178,19 +178,43 @@ impl<A: Algorithm> ClientNode<A> {
         &mut self,
         step: u32,
         label: Label,
-        common: &[u8],
-        down: &[u8],
+        common: &Arc<[u8]>,
+        bytes: &[u8],
+        scratch: &mut Scratch<A>,
+    ) -> Vec<Effect> {
+        let last = scratch.broadcast.take();
+        let Ok(broadcast) = Broadcast::of(common, last) else {
+            return vec![Effect::Note(Note::Unreadable(Peer::Server(self.member.server), step))];
+        };
+        let effects = self.asked_with(step, label, &broadcast, bytes, scratch);
+        scratch.broadcast = Some(broadcast);
+        effects
+    }
+
+    fn asked_with(
+        &mut self,
+        step: u32,
+        label: Label,
+        broadcast: &Broadcast<A>,
+        bytes: &[u8],
         scratch: &mut Scratch<A>,
     ) -> Vec<Effect> {
         let server = Peer::Server(self.member.server);
-        let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down)) else {
+        let Ok(down) = A::Down::from_bytes(bytes) else {
             return vec![Effect::Note(Note::Unreadable(server, step))];
         };
-        let ask = Ask::new(step, label, &common, &down);
+        let ask = Ask::new(step, label, &broadcast.value, &down);
         if !self.setting.algorithm.fits_ask(&self.client.local, &ask) {
             return vec![Effect::Note(Note::Unreadable(server, step))];
         }
-        let digest = ask.digest();
+        let digest = {
+            let mut digest = Digest::default();
+            step.put(&mut digest);
+            label.put(&mut digest);
+            broadcast.digest.put(&mut digest);
+            digest.bytes(bytes);
+            digest.finish()
+        };
         let redraw = active(Mutant::RedrawOnRefusal) && matches!(self.outbox, Some((None, _)));
         if step == self.last && !(redraw && digest == self.digest) {
             if digest == self.digest || active(Mutant::DedupByKey) {
@@ -253,7 +277,9 @@ impl<A: Algorithm> ClientNode<A> {
 
     /// Memory and outbox together; the ledger lines join them in the record, so that none can be lost alone.
     fn state(&self) -> Vec<u8> {
-        let mut bytes = Bytes::default();
+        // The outbox is the longest part, the memory often as long.
+        let upload = self.outbox.as_ref().and_then(|(up, _)| up.as_ref()).map_or(0, |up| up.len());
+        let mut bytes = Bytes(Vec::with_capacity(256 + 2 * upload));
         self.last.put(&mut bytes);
         self.digest.put(&mut bytes);
         self.client.memory.put(&mut bytes);
@@ -280,6 +306,10 @@ pub fn sent_digest(member: &Member, step: u32, up: Option<&[u8]>) -> [u8; 32] {
     member.id.put(&mut digest);
     member.server.put(&mut digest);
     step.put(&mut digest);
-    up.map(Box::<[u8]>::from).put(&mut digest);
+    up.is_some().put(&mut digest);
+    if let Some(up) = up {
+        digest.length(up.len());
+        digest.bytes(up);
+    }
     digest.finish()
 }

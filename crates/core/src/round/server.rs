@@ -347,6 +347,24 @@ impl<A: Algorithm> Chunk<'_, A> {
         }
     }
 
+    /// What a client would answer in this place, without folding it: `run` does both at once. The method and
+    /// what the run fixes may differ from the chunk's, so that an audit can ask a client the same thing twice.
+    pub fn ask(
+        &self,
+        i: usize,
+        algorithm: &A,
+        run: &Run,
+        client: &mut Client<A>,
+        scratch: &mut Scratch<A>,
+    ) -> Result<A::Up, Refusal> {
+        let mut down = std::mem::take(&mut scratch.down);
+        self.down(i, &mut down);
+        let ask = Ask::new(self.now.step, self.now.label, self.common, &down);
+        let answer = client.answer(algorithm, run, ask, scratch);
+        scratch.down = down;
+        answer
+    }
+
     /// The message for the client at this place of the chunk.
     pub fn down(&self, i: usize, out: &mut A::Down) {
         self.algorithm.down(self.state, &self.seats[i], self.now, &self.members[i], out);

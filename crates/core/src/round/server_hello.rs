@@ -43,7 +43,7 @@ impl<A: Algorithm> ServerNode<A> {
         if !self.fits(peer, hello, first, effects) {
             return;
         }
-        let known = self.known[position].clone().unwrap_or_default();
+        let known = self.known[position].clone().unwrap_or_else(|| self.before(position, hello));
         if known.data == hello.data && hello.lines < known.lines {
             // Perhaps only late. If not, the client recognises its own number of lines and stops.
             let why = format!(
@@ -71,6 +71,7 @@ impl<A: Algorithm> ServerNode<A> {
         if let Some(why) = refused {
             return self.turn(peer, hello, why, effects);
         }
+        let known = self.known[position].clone().unwrap_or_default();
         let news = Known {
             data: hello.data,
             lines: hello.lines,
@@ -88,6 +89,12 @@ impl<A: Algorithm> ServerNode<A> {
         let closed = if self.stage == Stage::Asking { self.step - 1 } else { self.step };
         effects.push(self.send(peer, self.step, Message::Welcome(closed, hello.lines)));
         self.remind(position, effects);
+    }
+
+    /// What an earlier run knew of a client's ledger on the same data. Its step belongs to that run.
+    fn before(&self, position: usize, hello: &Hello) -> Known {
+        let past = self.past[position].iter().find(|past| past.data == hello.data);
+        past.map_or_else(Known::default, |past| Known { step: 0, ..past.clone() })
     }
 
     pub(in crate::round) fn server_hello(&mut self, id: u32, hello: &Hello, effects: &mut Vec<Effect>) {

@@ -78,10 +78,14 @@ pub struct ServerNode<A: Algorithm> {
     /// Own shares of the last two steps, and neighbours' of this step and the next, by (step, server).
     pub(in crate::round) shares: BTreeMap<(u32, u32), Vec<u8>>,
     pub(in crate::round) known: Vec<Option<Known>>,
+    /// What earlier runs knew of the clients. Kept outside the run's own records.
+    pub(in crate::round) past: Vec<Vec<Known>>,
     /// Positions whose entry in `known` is not on disk yet.
     pub(in crate::round) fresh: BTreeSet<u32>,
     /// Positions whose seat changed since the last record.
     pub(in crate::round) dirty: BTreeSet<u32>,
+    /// Positions whose seat was settled since the last record.
+    pub(in crate::round) settled: Vec<u32>,
     /// How far each neighbour has come.
     pub(in crate::round) ahead: BTreeMap<u32, u32>,
     /// The servers whose shares the step before was mixed from, with the digests of the shares.
@@ -91,6 +95,8 @@ pub struct ServerNode<A: Algorithm> {
     pub(in crate::round) done: bool,
     /// Size of the last full record, and of the changes since.
     pub(in crate::round) written: (usize, usize),
+    /// Sizes of the last full record and of the last other one: room for the next.
+    pub(in crate::round) sizes: (usize, usize),
 }
 
 impl<A: Algorithm> ServerNode<A> {
@@ -112,13 +118,16 @@ impl<A: Algorithm> ServerNode<A> {
             frontier: 0,
             shares: BTreeMap::new(),
             known: vec![None; clients],
+            past: vec![Vec::new(); clients],
             fresh: BTreeSet::new(),
             dirty: BTreeSet::new(),
+            settled: Vec::new(),
             ahead: BTreeMap::new(),
             used: Vec::new(),
             got: vec![false; clients],
             done: false,
             written: (0, 0),
+            sizes: (0, 0),
         }
     }
 
@@ -145,6 +154,13 @@ impl<A: Algorithm> ServerNode<A> {
     /// What it knows of a client, by position.
     pub fn known(&self, position: usize) -> Option<&Known> {
         self.known[position].as_ref()
+    }
+
+    /// Tells it what an earlier run knew of a client: a ledger that is behind that is an old copy.
+    pub fn remember(&mut self, client: u32, known: Known) {
+        if let Some(position) = self.position(client) {
+            self.past[position].push(known);
+        }
     }
 
     /// What it holds for others.
@@ -278,10 +294,11 @@ impl<A: Algorithm> ServerNode<A> {
         for (c, chunk) in self.server.chunks(&setting.algorithm, &setting.run).enumerate() {
             for (i, member) in chunk.members.iter().enumerate().filter(|(i, _)| chunk.is_asked(*i)) {
                 chunk.down(i, &mut down);
+                let bytes = down.to_bytes();
                 member.id.put(&mut all);
-                down.put(&mut all);
+                all.bytes(&bytes);
                 if known[c * CHUNK + i].is_some() {
-                    let message = Message::Ask(label, common.clone(), down.to_bytes());
+                    let message = Message::Ask(label, common.clone(), bytes);
                     let to = Peer::Client(member.id);
                     effects.push(Effect::Send(Envelope { from: me, to, step, message }));
                 }

@@ -8,7 +8,7 @@ use crate::codec::{Bytes, Codec, Damaged, Reader};
 use thiserror::Error;
 
 /// A full record is written once the changes since the last one are this many times its size.
-const PATIENCE: usize = 4;
+const PATIENCE: usize = 16;
 
 /// Why a server cannot go on from its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -90,6 +90,8 @@ crate::record! {
         position: u32,
         label: (u32, u32),
         asks: [u8; 32],
+        /// Whether the seats of the step before are to be settled with the state that follows.
+        settle: bool,
         codes: Box<[u8]>,
         closed: Box<[(u32, [u8; 32])]>,
         mixed: Box<[(u32, [u8; 32])]>,
@@ -122,8 +124,16 @@ impl<A: Algorithm> ServerNode<A> {
             self.dirty.extend(0..self.server.members().len() as u32);
             self.fresh = (0..self.known.len() as u32).collect();
         }
-        let mut bytes = Bytes::default();
+        // Written once per step: what settling does to a seat follows from the seat and the mixed state.
+        let settle = !all && !self.settled.is_empty() && self.stage != Stage::Sharing;
+        if !settle {
+            self.dirty.extend(&self.settled);
+        }
+        self.settled.clear();
+        let (full, changes) = self.sizes;
+        let mut bytes = Bytes(Vec::with_capacity(if all { full } else { changes }));
         let mut head = Heading {
+            settle,
             step: self.step,
             label: (u32::from(self.label.kind), self.label.part),
             asks: self.asks,
@@ -160,11 +170,24 @@ impl<A: Algorithm> ServerNode<A> {
         self.fresh.clear();
         if all {
             self.written = (bytes.0.len().max(1), 0);
+            self.sizes.0 = bytes.0.len();
             Record::Full(bytes.0)
         } else {
             self.written.1 += bytes.0.len();
+            self.sizes.1 = bytes.0.len();
             Record::Delta(bytes.0)
         }
+    }
+
+    /// Brings the seats of the step that was closed up to date with the mixed state, as `mixed` did.
+    fn settle_again(&mut self) -> Result<(), Damaged> {
+        if self.stage != Stage::Sharing {
+            return Err(Damaged);
+        }
+        let setting = self.setting.clone();
+        self.server.resume(self.step, self.label);
+        self.server.chunks(&setting.algorithm, &setting.run).for_each(|mut chunk| chunk.settle());
+        Ok(())
     }
 
     /// Goes on from the last full record and the changes after it, in order; then call `start`.
@@ -192,10 +215,11 @@ impl<A: Algorithm> ServerNode<A> {
         Ok(())
     }
 
+    /// Takes a record.
     fn apply(&mut self, record: &[u8]) -> Result<(), Lost> {
         let mut reader = Reader::new(record);
         let head = Heading::read(&mut reader)?;
-        self.stage = match head.stage {
+        let stage = match head.stage {
             ASKING => Stage::Asking,
             SHARING => Stage::Sharing,
             ENDED => Stage::Ended,
@@ -204,6 +228,11 @@ impl<A: Algorithm> ServerNode<A> {
                 return if reader.left() == 0 { Ok(()) } else { Err(Lost::Damaged) };
             }
         };
+        self.server.load_state(&mut reader)?;
+        if head.settle {
+            self.settle_again()?;
+        }
+        self.stage = stage;
         self.step = head.step;
         let kind = u16::try_from(head.label.0).map_err(|_| Damaged)?;
         self.label = Label { kind, part: head.label.1 };
@@ -212,7 +241,6 @@ impl<A: Algorithm> ServerNode<A> {
         self.server.set_verdicts(&verdicts?)?;
         self.answered = head.closed.into_iter().collect();
         self.used = head.mixed.into_vec();
-        self.server.load_state(&mut reader)?;
         for _ in 0..u64::get(&mut reader)? {
             let position = u32::get(&mut reader)? as usize;
             self.server.load_seat(position, &mut reader)?;

@@ -5,14 +5,20 @@ use super::mutants::{Mutant, active};
 use super::server::{CHUNK, Verdict};
 use super::server_node::{Mode, ServerNode, Stage};
 use crate::algorithm::{Algorithm, Phase};
-use crate::codec::{Codec, Digest, Door, Shape, Sink};
+use crate::codec::{Bytes, Codec, Digest, Door, Shape, Sink};
 use crate::privacy::{Refusal, Tally};
 
 impl<A: Algorithm> ServerNode<A> {
     pub(in crate::round) fn begin(&mut self, effects: &mut Vec<Effect>) {
         loop {
             let setting = self.setting.clone();
-            match self.server.begin(&setting.algorithm, &setting.run, self.step + 1) {
+            let mixed = (!self.settled.is_empty()).then(|| self.state_bytes());
+            let phase = self.server.begin(&setting.algorithm, &setting.run, self.step + 1);
+            if mixed.is_some_and(|mixed| mixed != self.state_bytes()) {
+                // The plan has changed the state: seats could not be settled from it again.
+                self.dirty.extend(self.settled.drain(..));
+            }
+            match phase {
                 Phase::Deliver => {
                     self.stage = Stage::Ended;
                     effects.push(Effect::Commit(self.encode()));
@@ -48,6 +54,12 @@ impl<A: Algorithm> ServerNode<A> {
                 }
             }
         }
+    }
+
+    fn state_bytes(&self) -> Vec<u8> {
+        let mut bytes = Bytes::default();
+        self.server.save_state(&mut bytes);
+        bytes.0
     }
 
     pub(in crate::round) fn answer(&mut self, id: u32, envelope: &Envelope, effects: &mut Vec<Effect>) {
@@ -297,7 +309,7 @@ impl<A: Algorithm> ServerNode<A> {
         let near: Vec<(u32, &A::Share)> = shares.iter().map(|(id, share)| (*id, share)).collect();
         self.server.mix(&setting.algorithm, &setting.run, &near);
         self.server.chunks(&setting.algorithm, &setting.run).for_each(|mut chunk| chunk.settle());
-        self.dirty.extend(self.folded());
+        self.settled = self.folded();
         true
     }
 

@@ -9,7 +9,7 @@ fn forge<'a>(
     asked: &'a dyn Fn(&mut Digest),
     work: &'a mut Vec<f64>,
 ) -> Gate<'a> {
-    Gate { account, pending, secret, step: 1, asked, demands_privacy: false, work }
+    Gate { account, pending, secret, step: 1, number: 0, asked, demands_privacy: false, work }
 }
 
 fn main() {}

@@ -1,10 +1,11 @@
 //! What a method does in good faith, with the same pieces that the other files misuse: this compiles.
 use fedkin_core::algorithm::Algorithm;
-use fedkin_core::privacy::{Bound, Gate, Gaussian, Refusal, Released};
+use fedkin_core::privacy::{Bound, Gate, Gaussian, Refusal, Released, Sampler};
 use fedkin_core::round::Ask;
 
 pub(crate) fn answer<A: Algorithm>(ask: &Ask<'_, A>, gate: &mut Gate<'_>, private: &[f64]) -> Answer {
-    let gaussian = Gaussian::zcdp(Bound::assumed(1.0), 0.1).ok_or(Refusal::NoMechanism)?;
+    let gaussian = Gaussian::vector(Bound::assumed(1.0), 0.1, private.len(), Sampler::Discrete);
+    let gaussian = gaussian.ok_or(Refusal::NoMechanism)?;
     let noisy = gate.release("values", &gaussian, private.to_vec())?;
     let plain = gate.disclose("loss", private[0])?;
     let ready = gate.nothing();

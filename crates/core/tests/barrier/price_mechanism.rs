@@ -1,12 +1,14 @@
 //! A mechanism of one's own could name any price: the trait is sealed.
-use fedkin_core::privacy::{Cost, Mechanism, Trust};
+use fedkin_core::privacy::{Cost, Mechanism, Refusal, Trust};
 use fedkin_core::rng::PrivateRng;
 
 struct Free;
 
 impl Mechanism for Free {
     type Value = Vec<f64>;
-    const NAME: &'static str = "free";
+    fn name(&self) -> &'static str {
+        "free"
+    }
     fn cost(&self) -> Cost {
         Cost::default()
     }
@@ -16,10 +18,15 @@ impl Mechanism for Free {
     fn trust(&self) -> Trust {
         Trust::Enforced
     }
+    fn private(&self) -> bool {
+        true
+    }
     fn size(value: &Vec<f64>) -> usize {
         value.len()
     }
-    fn apply(&self, _: &mut Vec<f64>, _: &mut PrivateRng) {}
+    fn apply(&self, _: &mut Vec<f64>, _: &mut PrivateRng) -> Result<(), Refusal> {
+        Ok(())
+    }
 }
 
 fn main() {}

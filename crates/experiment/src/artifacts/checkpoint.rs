@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The version this code writes and reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"FEDKINCP";
 const HEADER: usize = 8 + 4 + 32 + 32 + 8 + 8;
@@ -139,10 +139,10 @@ mod tests {
         let data = refusal(&path, &Identity { data: [9; 32], ..MINE });
         assert!(data.starts_with("the data changed since"), "{data}");
         let mut bytes = fs::read(&path).unwrap();
-        bytes[8] = 2;
+        bytes[8] = 1;
         fs::write(&path, &bytes).unwrap();
         let version = refusal(&path, &MINE);
-        assert!(version.contains("has checkpoint format 2, but this Fedkin reads format 1"), "{version}");
+        assert!(version.contains("has checkpoint format 1, but this Fedkin reads format 2"), "{version}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::tree::{self, Body, Branch, Node, values};
 use super::variants::Variants;
 use super::{Config, Row, Source, Tables, VERSION};
 use fedkin_core::params::{Param, Value, Values, suggest};
+use fedkin_core::privacy::DpSgd;
 
 /// Collects what is wrong while a tree is read.
 pub(super) struct Checker<'a> {
@@ -201,25 +202,10 @@ impl<'a> Checker<'a> {
         if !ridge && config.model.get("huber").is_some() {
             self.report(&["model", "huber"], "the Huber loss is for kind = \"ridge\" only".to_string());
         }
-        if config.privacy.text("mechanism") != Some("none") {
-            let remedy = "or take a bound on trust with privacy.bound = \"assumed\"";
-            if config.privacy.text("bound") == Some("assumed") {
-                if config.privacy.get("gradient_bound").is_none() {
-                    let message =
-                        "this key is required when bound = \"assumed\": a number above 0".to_string();
-                    self.report(&["privacy", "gradient_bound"], message);
-                }
-            } else if config.model.get("feature_norm").is_none() {
-                let message = format!(
-                    "this key is required when privacy.bound = \"enforced\": without it gradients have no bound; {remedy}"
-                );
-                self.report(&["model", "feature_norm"], message);
-            } else if ridge && config.model.get("huber").is_none() {
-                let message = format!(
-                    "this key is required for ridge when privacy.bound = \"enforced\": the gradient of a squared loss has no bound; {remedy}"
-                );
-                self.report(&["model", "huber"], message);
-            }
+        match config.privacy.text("mechanism") {
+            Some("zcdp") => self.zcdp(config),
+            Some("dp-sgd") => self.dp_sgd(config),
+            _ => {}
         }
         let rounds = config.run.integer("rounds").unwrap_or_default();
         if let Some(round) = config.sweep.as_ref().and_then(|sweep| sweep.at_round)
@@ -229,6 +215,62 @@ impl<'a> Checker<'a> {
                 &["sweep", "at_round"],
                 format!("round {round} is never reached: run.rounds is {rounds}"),
             );
+        }
+    }
+
+    /// The bound that the noise of `zcdp` follows must come from somewhere.
+    fn zcdp(&mut self, config: &Config) {
+        let ridge = config.model.text("kind") == Some("ridge");
+        for key in DpSgd::REQUIRED {
+            if config.privacy.get(key).is_some() {
+                self.report_key(
+                    &["privacy", key],
+                    "this key is of mechanism = \"dp-sgd\"; did you mean that one?".to_string(),
+                );
+            }
+        }
+        let remedy = "or take a bound on trust with privacy.bound = \"assumed\"";
+        if config.privacy.text("bound") == Some("assumed") {
+            if config.privacy.get("gradient_bound").is_none() {
+                let message = "this key is required when bound = \"assumed\": a number above 0".to_string();
+                self.report(&["privacy", "gradient_bound"], message);
+            }
+        } else if config.model.get("feature_norm").is_none() {
+            let message = format!(
+                "this key is required when privacy.bound = \"enforced\": without it gradients have no bound; {remedy}"
+            );
+            self.report(&["model", "feature_norm"], message);
+        } else if ridge && config.model.get("huber").is_none() {
+            let message = format!(
+                "this key is required for ridge when privacy.bound = \"enforced\": the gradient of a squared loss has no bound; {remedy}"
+            );
+            self.report(&["model", "huber"], message);
+        }
+    }
+
+    /// `dp-sgd` brings its own bound; keys of `zcdp` would do nothing.
+    fn dp_sgd(&mut self, config: &Config) {
+        for key in DpSgd::REQUIRED {
+            if config.privacy.get(key).is_none() {
+                let help =
+                    sections::PRIVACY.iter().find(|param| param.name == *key).map_or("", |param| param.help);
+                let help = help.trim_start_matches("dp-sgd: ");
+                let message = format!("this key is required when mechanism = \"dp-sgd\": {help}");
+                self.report(&["privacy", key], message);
+            }
+        }
+        // A config that was written out in full has every default.
+        let defaults =
+            Values::check(sections::PRIVACY, &std::collections::BTreeMap::new()).unwrap_or_default();
+        for key in ["initial_budget", "growth", "bound", "gradient_bound"] {
+            if config.privacy.get(key) != defaults.get(key) {
+                let message = "this key is of mechanism = \"zcdp\" and does nothing with \"dp-sgd\": its bound is `clip`, its noise `noise_multiplier`";
+                self.report_key(&["privacy", key], message.to_string());
+            }
+        }
+        if config.privacy.text("unit") == Some("client") {
+            let message = "dp-sgd clips and samples records, so it protects one record; for a whole client use mechanism = \"zcdp\" with a method that takes it";
+            self.report(&["privacy", "unit"], message.to_string());
         }
     }
 

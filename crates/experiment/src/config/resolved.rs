@@ -20,7 +20,7 @@ const IDLE: &[&str] = &[
 ];
 
 /// Keys that say where a file is. What stands in the file counts, through the roster or the data.
-const PATHS: &[&str] = &["data.path", "data.schema", "topology.edges"];
+const PATHS: &[&str] = &["data.path", "data.schema", "topology.edges", "privacy.ledger"];
 
 /// The lines of one section: key and literal.
 type Lines = Vec<(String, String)>;
@@ -98,6 +98,19 @@ impl Config {
             all.insert("data.standardise".into(), "constants of the roster".into());
         }
         all
+    }
+
+    /// A digest of everything that decides what leaves the clients of a run in one process, the records aside: not of
+    /// paths, of what is measured, nor of how a result is reported.
+    pub(crate) fn release_fingerprint(&self) -> [u8; 32] {
+        let mut hash = blake3::Hasher::new();
+        hash.update(format!("fedkin release {VERSION}\n").as_bytes());
+        let reports =
+            |key: &str| key.starts_with("evaluate.") || key.starts_with("network.") || key == "privacy.delta";
+        for (key, value) in self.keys(|key| !IDLE.contains(&key) && !PATHS.contains(&key) && !reports(key)) {
+            hash.update(format!("{key} = {value}\n").as_bytes());
+        }
+        *hash.finalize().as_bytes()
     }
 
     /// What decides the numbers and differs from another config, one sentence a key.

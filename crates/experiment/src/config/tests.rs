@@ -176,6 +176,7 @@ mechanism = "none"
 initial_budget = 0.001
 growth = 0.99
 bound = "enforced"
+sampler = "discrete"
 delta = 1e-5
 unit = "record"
 
@@ -546,6 +547,30 @@ fn what_spans_sections_is_checked() {
         &["privacy.mechanism=zcdp", "privacy.bound=assumed"],
         "`privacy.gradient_bound`: this key is required",
     );
+    let sgd = ["privacy.mechanism=dp-sgd", "privacy.clip=1", "privacy.noise_multiplier=1.1"];
+    let with = |key: &'static str| [&sgd[..], &[key]].concat();
+    said(
+        &sgd[..1],
+        "`privacy.clip`: this key is required when mechanism = \"dp-sgd\": the gradient of every",
+    );
+    said(&sgd[..2], "`privacy.noise_multiplier`: this key is required when mechanism = \"dp-sgd\"");
+    said(&with("privacy.noise_multiplier=0.001"), "expected a number in [0.02, 1000000]");
+    said(
+        &with("privacy.gradient_bound=2"),
+        "this key is of mechanism = \"zcdp\" and does nothing with \"dp-sgd\"",
+    );
+    said(&with("privacy.growth=0.98"), "privacy.growth=0.98: this key is of mechanism = \"zcdp\"");
+    said(&with("privacy.bound=assumed"), "privacy.bound=\"assumed\": this key is of mechanism = \"zcdp\"");
+    said(&with("privacy.unit=client"), "dp-sgd clips and samples records, so it protects one record");
+    said(&with("privacy.clip=inf"), "inf is out of range: expected a number above 0");
+    said(
+        &["privacy.mechanism=zcdp", "privacy.bound=assumed", "privacy.gradient_bound=1", "privacy.clip=1"],
+        "privacy.clip=1: this key is of mechanism = \"dp-sgd\"; did you mean that one?",
+    );
+    said(&["privacy.mechanism=dpsgd"], "did you mean");
+    small(&sgd).unwrap();
+    let full = small(&with("privacy.sampler=float")).unwrap();
+    load(&Source { name: "full.toml".into(), text: full.resolved() }, &[], &TABLES).unwrap();
     said(&["model.kind=logistic", "model.huber=1"], "the Huber loss is for kind = \"ridge\" only");
     said(&["run.name=\"../x\""], "\"../x\" cannot name a folder");
     small(&["privacy.mechanism=zcdp", "model.feature_norm=1", "model.kind=logistic"]).unwrap();

@@ -6,11 +6,11 @@ use crate::artifacts::models::{self, Models};
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
 use fedkin_core::codec::Damaged;
-use fedkin_core::privacy::{Account, ChainLine, Ledger, Line};
+use fedkin_core::privacy::{Account, ChainLine, Draws, Ledger, Line, Statement};
 use fedkin_core::round::CHUNK;
 use fedkin_runtime::node::{ClientMachines, ServerMachine};
 use fedkin_runtime::store::read_ledger;
-use fedkin_runtime::{Fault, Judge, Live, Progress, Summary};
+use fedkin_runtime::{Fault, Judge, Live, Opening, Progress, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,18 @@ pub struct LeftClient {
     pub spent: u64,
     /// Releases, disclosures included, in all runs on its data.
     pub releases: u64,
+    /// Those from Poisson samples: noise multiplier and rate, as the bits of a number so that none is lost, and how
+    /// many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sampled: Vec<[u64; 3]>,
+}
+
+fn bits(draws: &Draws) -> [u64; 3] {
+    [draws.multiplier.to_bits(), draws.rate.to_bits(), draws.steps]
+}
+
+fn of_bits(&[multiplier, rate, steps]: &[u64; 3]) -> Draws {
+    Draws { multiplier: f64::from_bits(multiplier), rate: f64::from_bits(rate), steps }
 }
 
 fn folder_of(state: &Path, run: &str) -> PathBuf {
@@ -111,6 +123,7 @@ impl Deployment {
                 last_upload: outcome.last_upload,
                 spent: outcome.account.spent,
                 releases: outcome.account.releases,
+                sampled: outcome.account.sampled.iter().map(bits).collect(),
             });
         });
         let folder = folder_of(state, &self.run_id());
@@ -133,6 +146,7 @@ impl Deployment {
             models: vec![vec![Vec::new(); count]; self.plan.row.personal.len()],
             active: vec![false; count],
             accounts: vec![Account::default(); count],
+            statements: vec![Statement::default(); count],
             held: Vec::new(),
             ledger: Ledger::default(),
         };
@@ -148,8 +162,12 @@ impl Deployment {
                 let Some(id) = self.federation.find_client(&client.client) else { continue };
                 let at = id as usize;
                 last_uploads[at] = client.last_upload;
-                collected.accounts[at] =
-                    Account { spent: client.spent, releases: client.releases, budget: None };
+                collected.accounts[at] = Account {
+                    spent: client.spent,
+                    releases: client.releases,
+                    budget: None,
+                    sampled: client.sampled.iter().map(of_bits).collect(),
+                };
             }
             if left.clients.is_empty() {
                 for name in &left.models {
@@ -168,7 +186,7 @@ impl Deployment {
                     }
                 }
             }
-            self.add_ledger(&node.state, &mut tally)?;
+            self.add_ledger(&node.state, &mut tally, &mut collected.statements)?;
         }
         let last = Some(collected.rounds);
         collected.active = last_uploads.into_iter().map(|upload| upload == last).collect();
@@ -177,7 +195,12 @@ impl Deployment {
     }
 
     /// Adds the ledger of a client node, equal releases of a server's clients in one line.
-    fn add_ledger(&self, state: &Path, tally: &mut BTreeMap<Key, Line>) -> Result<(), Error> {
+    fn add_ledger(
+        &self,
+        state: &Path,
+        tally: &mut BTreeMap<Key, Line>,
+        statements: &mut [Statement],
+    ) -> Result<(), Error> {
         let place = |error: &dyn std::fmt::Display| Error::Deploy {
             place: state.display().to_string(),
             message: error.to_string(),
@@ -185,10 +208,14 @@ impl Deployment {
         for entry in read_ledger(state).map_err(|error| place(&error))? {
             let entry = entry.map_err(|error| place(&error))?;
             let line: &ChainLine = &entry.line;
-            if line.run != self.fingerprint || !line.is_release() {
+            if line.run != self.fingerprint {
                 continue;
             }
             let Some(id) = self.federation.find_client(&entry.client) else { continue };
+            statements[id as usize].follow(line);
+            if !line.is_release() {
+                continue;
+            }
             let server = self.federation.members()[id as usize].server;
             let key = (
                 line.step,
@@ -197,6 +224,7 @@ impl Deployment {
                 line.mechanism.clone(),
                 line.bound.clone(),
                 line.units,
+                bits(&line.draws),
             );
             let sum = tally.entry(key).or_insert_with(|| Line {
                 step: line.step,
@@ -209,6 +237,7 @@ impl Deployment {
                 sigma_least: line.sigma,
                 sigma_most: line.sigma,
                 units: line.units,
+                draws: line.draws.clone(),
             });
             sum.clients += 1;
             sum.sigma_least = sum.sigma_least.min(line.sigma);
@@ -218,7 +247,7 @@ impl Deployment {
     }
 }
 
-type Key = (u32, u32, Box<[u8]>, Box<[u8]>, Box<[u8]>, u64);
+type Key = (u32, u32, Box<[u8]>, Box<[u8]>, Box<[u8]>, u64, [u64; 3]);
 
 /// A run whose nodes are done, collected from their directories.
 pub struct Collected {
@@ -229,6 +258,7 @@ pub struct Collected {
     models: Vec<Vec<Vec<f64>>>,
     active: Vec<bool>,
     accounts: Vec<Account>,
+    statements: Vec<Statement>,
     held: Vec<(String, String, Vec<f64>)>,
     ledger: Ledger,
 }
@@ -302,6 +332,11 @@ impl Live for Collected {
     }
     fn accounts(&self) -> Vec<Account> {
         self.accounts.clone()
+    }
+    fn begin_at(&mut self, _: &[Opening]) {}
+    fn keep_statements(&mut self) {}
+    fn statements(&self) -> Option<Vec<Statement>> {
+        Some(self.statements.clone())
     }
     fn save(&self) -> Vec<u8> {
         Vec::new()

@@ -3,6 +3,7 @@
 use crate::config::{ConfigError, Source, read_sections, wrong};
 use crate::error::Error;
 use fedkin_core::params::{Kind, Param, Preset, Value, Values};
+use fedkin_core::privacy::{Privacy, Sampler};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -227,6 +228,34 @@ impl NodeConfig {
             data: overrides,
             observe: Observe { listen, log: observe.text("log").unwrap_or("info").to_string() },
             noise: if privacy.text("noise") == Some("seeded") { Noise::Seeded } else { Noise::Os },
+        })
+    }
+}
+
+impl NodeConfig {
+    /// Whether a client of this node may draw its noise as the experiment says. A secret of the operating
+    /// system is for a promise that holds, and floating-point noise leaks through its gaps.
+    pub(super) fn admits(&self, privacy: &Privacy) -> Result<(), Error> {
+        if *privacy == Privacy::None {
+            return Ok(());
+        }
+        let trouble = match privacy.sampler() {
+            Sampler::Discrete => return Ok(()),
+            Sampler::Float => "draws floating-point noise, whose gaps tell neighbouring data apart",
+            Sampler::None => "adds no noise",
+        };
+        if self.noise == Noise::Seeded {
+            return Ok(());
+        }
+        Err(Error::Deploy {
+            place: self.experiment.display().to_string(),
+            message: format!(
+                "privacy.sampler = {:?} {trouble}: it is for simulations. Write sampler = \"discrete\" for clients \
+                 that keep a secret, or `noise = \"seeded\"` in [privacy] of {} for a simulation that protects \
+                 nobody",
+                privacy.sampler().word(),
+                self.name
+            ),
         })
     }
 }

@@ -88,8 +88,9 @@ impl Deployment {
         let machines = self.blueprint(&context).servers(&self.servers_of(node)?, mode)?;
         let options = ServerOptions {
             post: self.post(node).manager(),
-            // A server starts afresh in every run; only a client's ledger spans them.
+            // A server starts afresh in every run; what it saw of the clients' ledgers spans them, as these do.
             state: node.state.join("runs").join(self.run_id()),
+            heads: node.state.join("heads"),
             fingerprint: self.fingerprint,
             routes: self.routes(),
             names: self.names(),
@@ -103,6 +104,7 @@ impl Deployment {
 
     /// The clients of a node, ready to run: their records are read and their vault is open.
     pub fn client_node(&self, node: &NodeConfig) -> Result<ReadyClients, Error> {
+        node.admits(&self.plan.privacy)?;
         let records = self.records_of(node)?;
         let secret = match node.noise {
             Noise::Os => Secret::Os,

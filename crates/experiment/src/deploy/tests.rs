@@ -457,3 +457,32 @@ fn a_node_opens_its_files_and_finds_its_own() {
     let central = self::plan(OWN, folder.path(), &["algorithm.name=centralized"]);
     refused(Deployment::new(central, roster).map(|_| ()), &["centralized", "simulations only"]);
 }
+
+/// A client that keeps a secret does not draw noise that leaks; a simulation over the network may.
+#[test]
+fn a_client_with_a_secret_refuses_noise_that_does_not_protect() {
+    let privacy = ["privacy.mechanism=zcdp", "privacy.bound=assumed", "privacy.gradient_bound=1"];
+    let folder = own();
+    for (sampler, words) in [("float", "gaps"), ("none", "adds no noise"), ("discrete", "")] {
+        let sampler = format!("privacy.sampler={sampler}");
+        let plan = plan(OWN, folder.path(), &[privacy[0], privacy[1], privacy[2], &sampler]);
+        let world = plan.world(0).unwrap();
+        let roster = Roster::of(&plan, &world, &Hosts::Blocks(2)).unwrap();
+        let config = NODE.replace("\"mine.csv\"", "\"all.csv\"").replace("\"seeded\"", "\"os\"");
+        let source = Source { name: "node.toml".into(), text: config };
+        let node = NodeConfig::parse(&source, folder.path()).unwrap();
+        assert_eq!(node.noise, Noise::Os);
+        let deployment = Deployment::new(plan, roster).unwrap();
+        let place = |name: &str| folder.path().join(format!("{name}-{sampler}"));
+        let secret = NodeConfig { state: place("os"), ..node.clone() };
+        let seeded = NodeConfig { noise: Noise::Seeded, state: place("seeded"), ..node };
+        if words.is_empty() {
+            deployment.client_node(&secret).map(|_| ()).unwrap();
+        } else {
+            let refusal = deployment.client_node(&secret).map(|_| ());
+            refused(refusal, &[words, "sampler = \"discrete\"", "noise = \"seeded\""]);
+            assert!(!place("os").exists(), "refused before anything is written");
+        }
+        deployment.client_node(&seeded).map(|_| ()).unwrap();
+    }
+}

@@ -1,10 +1,11 @@
 //! The table and the report of several methods on the same worlds.
 
-use super::{axis, facts, model_name, privacy_box, words};
+use super::{axis, facts, model_name, privacy, privacy_box, words};
 use crate::compare::{Comparison, CurveResult};
 use crate::report::{
     Better, Chart, Claim, Column, Distribution, Estimate, Report, Row, Scale, Series, Table,
 };
+use crate::run::PrivacySummary;
 
 /// The table of a comparison: curves in rows and the headline metric on every model in columns; for a sweep,
 /// its values in rows and the curves in columns.
@@ -98,6 +99,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             method: curve.method.clone(),
             points: curve.points.clone(),
             dashed: matches!(curve.method.as_str(), "local" | "centralized"),
+            quiet: false,
         })
         .collect();
     let (_, question) = words(&comparison.metric);
@@ -116,6 +118,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         y_label: axis(&comparison.metric),
         x_scale: if logarithmic { Scale::Log } else { Scale::Linear },
         y_scale: Scale::Linear,
+        ranges: Vec::new(),
         series,
         caption: format!("{} of the {} model.", words(&comparison.metric).0, model_name(&comparison.metric)),
     };
@@ -142,11 +145,12 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         .curves
         .iter()
         .map(|curve| &curve.privacy)
-        .max_by(|a, b| a.zcdp.total_cmp(&b.zcdp))
+        .max_by(|a, b| a.cost().total_cmp(&b.cost()))
         .filter(|privacy| privacy.epsilon.is_some());
     let mut facts = facts(config);
     facts.push(("seconds".into(), format!("{:.1}", comparison.seconds)));
     let mut charts = vec![chart];
+    charts.extend(privacy::tradeoff(comparison));
     charts.extend(comparison.theory.charts.iter().cloned());
     let mut notes = comparison.warnings.clone();
     notes.extend(comparison.theory.notes.iter().cloned());
@@ -168,7 +172,12 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         charts,
         distributions,
         graph: comparison.graph.clone(),
-        privacy: spent.map(privacy_box),
+        privacy: spent.map(|spent| {
+            // One curve on trust is enough to warn of the page.
+            let trusted = comparison.curves.iter().find(|curve| curve.privacy.bound.starts_with("assumed"));
+            let bound = trusted.map_or(&spent.bound, |curve| &curve.privacy.bound);
+            privacy_box(&PrivacySummary { bound: bound.clone(), ..spent.clone() })
+        }),
         notes,
         config: config.resolved(),
     }

@@ -1,6 +1,7 @@
 //! From results to a report: which figures, under which titles, and the files they are written to.
 
 mod comparison;
+mod privacy;
 mod run;
 
 pub use comparison::table;
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::report::{Privacy, Report, ServerGraph, ServerNode, png};
 use crate::run::{PrivacySummary, make_folder};
 use crate::scorer::Metric;
+use fedkin_core::privacy::Sampler;
 use fedkin_data::World;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,11 +110,27 @@ fn facts(config: &crate::config::Config) -> Vec<(String, String)> {
 }
 
 fn privacy_box(privacy: &PrivacySummary) -> Privacy {
+    let sampled = !privacy.sampled.is_empty();
     let exact = privacy.epsilon_gaussian.map(|epsilon| {
-        ("epsilon by exact Gaussian composition".to_string(), format!("{epsilon:.2} (largest client)"))
+        let or = if sampled { " or Renyi divergences" } else { "" };
+        (format!("epsilon by exact Gaussian composition{or}"), format!("{epsilon:.2} (largest client)"))
+    });
+    let draws = privacy.sampled.iter().map(|draws| {
+        ("sampled releases".to_string(), format!("{}; zCDP counts them as if unsampled", draws.words()))
+    });
+    let refused = privacy.refused_from.map(|from| {
+        ("Clients that refused".to_string(), format!("{}, from round {from} on", privacy.refused_clients))
+    });
+    let ledger = privacy.ledger.as_ref().map(|ledger| {
+        let text =
+            format!("{} on the same data, zCDP {:.4} before this one", ledger.runs, ledger.zcdp_before);
+        ("Runs in the ledger".to_string(), text)
     });
     Privacy {
-        mechanism: privacy.mechanism.clone(),
+        mechanism: match privacy.sampler.as_str() {
+            "" => privacy.mechanism.clone(),
+            sampler => format!("{}, {sampler}", privacy.mechanism),
+        },
         bound: privacy.bound.clone(),
         delta: privacy.delta,
         largest_epsilon: privacy.epsilon.unwrap_or(f64::INFINITY),
@@ -120,6 +138,12 @@ fn privacy_box(privacy: &PrivacySummary) -> Privacy {
         largest_zcdp: privacy.zcdp,
         mean_zcdp: privacy.mean_zcdp,
         releases: privacy.releases,
-        rows: exact.into_iter().collect(),
+        simulation: if privacy.sampler == Sampler::Float.name() {
+            "the noise is drawn in floating point, whose gaps leak; a client host draws whole numbers"
+                .to_string()
+        } else {
+            String::new()
+        },
+        rows: exact.into_iter().chain(draws).chain(refused).chain(ledger).collect(),
     }
 }

@@ -1,6 +1,6 @@
 //! The report of one run.
 
-use super::{axis, facts, model_name, privacy_box, server_graph, words};
+use super::{axis, facts, model_name, privacy, privacy_box, server_graph, words};
 use crate::artifacts::metrics::Metrics;
 use crate::plan::Plan;
 use crate::repeat::Outcome;
@@ -9,8 +9,8 @@ use crate::report::{
 };
 use crate::run::Finished;
 use crate::scorer::{Metric, Shown};
+use crate::spending::is_score;
 use crate::statistics::estimate;
-use fedkin_core::privacy::Line;
 use fedkin_data::World;
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) fn of_run(
 ) -> Report {
     let mut families: BTreeMap<&str, BTreeMap<&str, BTreeMap<u32, Vec<f64>>>> = BTreeMap::new();
     for row in metrics.rows().filter(|row| row.node.is_empty()) {
-        if let Some((family, model)) = row.metric.split_once('.') {
+        if let Some((family, model)) = row.metric.split_once('.').filter(|_| is_score(row.metric)) {
             let rounds = families.entry(family).or_default().entry(model).or_default();
             rounds.entry(row.round).or_default().push(row.value);
         }
@@ -46,6 +46,7 @@ pub(crate) fn of_run(
                     })
                     .collect(),
                 dashed: false,
+                quiet: false,
             })
             .collect();
         // Measured once, after the last round: the table and the distribution say it all.
@@ -57,6 +58,7 @@ pub(crate) fn of_run(
             y_label: axis(family),
             x_scale: Scale::Linear,
             y_scale: Scale::Linear,
+            ranges: Vec::new(),
             series,
             caption: "client: what each client computed last; served: what it would get now; averaged: a running mean of that; active: clients of this round only.".into(),
         }));
@@ -81,8 +83,8 @@ pub(crate) fn of_run(
             });
         }
     }
-    let noise = noise_chart(&outcome.ledger);
-    charts.extend(noise);
+    charts.extend(privacy::charts(metrics, &outcome.ledger, plan.delta()));
+    distributions.extend(privacy::clients(metrics, plan.delta()));
     let [clients, servers, clusters] = finished.size;
     let mut facts = facts(&plan.config);
     facts.extend([
@@ -94,7 +96,9 @@ pub(crate) fn of_run(
         ("models_sha256".to_string(), finished.models_sha256.clone()),
     ]);
     let mut notes = finished.warnings.clone();
-    if finished.privacy.epsilon.is_none() {
+    if finished.privacy.epsilon.is_none() && plan.privacy.demanded() {
+        notes.push("Earlier runs on the same data let something out without noise: no epsilon holds.".into());
+    } else if finished.privacy.epsilon.is_none() {
         notes.push(
             "No mechanism protects the uploads: the models that left the clients are not private.".into(),
         );
@@ -124,6 +128,7 @@ fn run_table(finished: &Finished) -> Table {
     for name in finished.r#final.keys() {
         if let Some((family, model)) = name.split_once('.')
             && !family.ends_with("_db")
+            && is_score(name)
         {
             families.push(family);
             models.push(model);
@@ -169,35 +174,4 @@ fn run_table(finished: &Finished) -> Table {
             })
             .collect(),
     }
-}
-
-/// The noise per coordinate over rounds, least and largest over clients.
-fn noise_chart(ledger: &[Line]) -> Option<Chart> {
-    let mut rounds: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-    for line in ledger.iter().filter(|line| line.sigma_most > 0.0) {
-        let entry = rounds.entry(line.step).or_insert((f64::MAX, 0.0));
-        *entry = (entry.0.min(line.sigma_least), entry.1.max(line.sigma_most));
-    }
-    if rounds.is_empty() {
-        return None;
-    }
-    let series = |label: &str, pick: fn(&(f64, f64)) -> f64| Series {
-        label: label.into(),
-        method: label.into(),
-        points: rounds
-            .iter()
-            .map(|(round, sigma)| Point { x: f64::from(*round), mean: pick(sigma), stderr: None })
-            .collect(),
-        dashed: false,
-    };
-    Some(Chart {
-        id: "noise".into(),
-        title: "How much noise covers an upload?".into(),
-        x_label: "round".into(),
-        y_label: "standard deviation per coordinate".into(),
-        x_scale: Scale::Linear,
-        y_scale: Scale::Log,
-        series: vec![series("largest over clients", |s| s.1), series("least over clients", |s| s.0)],
-        caption: "Clients with more records need less noise for the same budget.".into(),
-    })
 }

@@ -4,7 +4,7 @@ use super::label::{flow, spread};
 use super::palette::Palette;
 use super::scale::{Axis, fits};
 use super::svg::{Anchor, Canvas, Drawing, Width, polyline, short, text_width, wrapped};
-use super::{Chart, Point, Scale, Series};
+use super::{Chart, Point, Range, Scale, Series};
 
 /// More lines than this and the eye cannot follow one; the rest go grey.
 const EMPHASISED: usize = 6;
@@ -29,6 +29,11 @@ struct Line<'a> {
 impl Line<'_> {
     fn points(&self) -> impl Iterator<Item = &Point> {
         self.segments.iter().flatten()
+    }
+
+    /// The classes of its stroke.
+    fn stroke(&self, weight: &str) -> String {
+        if self.series.quiet { "g-quiet".to_owned() } else { format!("{weight} g-s{}", self.slot) }
     }
 }
 
@@ -84,6 +89,9 @@ pub(super) fn draw(chart: &Chart, palette: &Palette, width: Width) -> Drawing {
         }
     }
     // Bands below all lines, so that none hides a line.
+    for range in &chart.ranges {
+        shade(&mut canvas, range, bold, &frame);
+    }
     for line in bold {
         bands(&mut canvas, line, &frame);
     }
@@ -101,7 +109,12 @@ pub(super) fn draw(chart: &Chart, palette: &Palette, width: Width) -> Drawing {
 
     let mut caption = chart.caption.trim().to_owned();
     if lines.iter().any(|line| line.points().any(|point| error_of(point).is_some())) {
-        sentence(&mut caption, "Bands: mean ± one standard error.");
+        // Between few points a band is drawn as if there were more: the bars say where something was measured.
+        let few = lines.iter().any(|line| {
+            line.points().count() <= MARK_ALL && line.points().any(|point| error_of(point).is_some())
+        });
+        let name = if few { "Bars and bands" } else { "Bands" };
+        sentence(&mut caption, &format!("{name}: mean ± one standard error."));
     }
     if skipped > 0 {
         let reason = if chart.x_scale == Scale::Log || chart.y_scale == Scale::Log {
@@ -189,7 +202,9 @@ fn y_axis(chart: &Chart, lines: &[Line<'_>], range: (f64, f64)) -> Axis {
             [point.mean - error, point.mean, point.mean + error]
         })
     });
-    Axis::over(values, chart.y_scale, 0.04, range)
+    let shaded =
+        chart.ranges.iter().flat_map(|range| range.points.iter().flat_map(|point| [point.1, point.2]));
+    Axis::over(values.chain(shaded), chart.y_scale, 0.04, range)
 }
 
 fn axes(canvas: &mut Canvas, chart: &Chart, frame: &Frame, y_ticks: &[super::scale::Tick], width: Width) {
@@ -215,6 +230,20 @@ fn placed(points: &[Point], frame: &Frame) -> Vec<(f64, f64)> {
     points.iter().filter_map(|point| Some((frame.x.place(point.x)?, frame.y.place(point.mean)?))).collect()
 }
 
+/// A range behind the line of its colour; without that line it would have no name and is left out.
+fn shade(canvas: &mut Canvas, range: &Range, lines: &[Line<'_>], frame: &Frame) {
+    let Some(line) = lines.iter().find(|line| line.series.method == range.method) else { return };
+    let mut points = range.points.clone();
+    points.retain(|(x, low, high)| fits(frame.x.scale, *x) && low.is_finite() && high.is_finite());
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let upper = points.iter().map(|(x, _, high)| (frame.x.clamped(*x), frame.y.clamped(*high)));
+    let lower = points.iter().rev().map(|(x, low, _)| (frame.x.clamped(*x), frame.y.clamped(*low)));
+    let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
+    if !outline.is_empty() {
+        canvas.path(&(polyline(&outline) + "Z"), &format!("g-band g-f{}", line.slot));
+    }
+}
+
 fn bands(canvas: &mut Canvas, line: &Line<'_>, frame: &Frame) {
     for segment in &line.segments {
         if segment.iter().all(|point| error_of(point).is_none()) {
@@ -228,6 +257,11 @@ fn bands(canvas: &mut Canvas, line: &Line<'_>, frame: &Frame) {
             canvas.line(edge(point, -1.0), edge(point, 1.0), &format!("g-thin g-s{}", line.slot));
             continue;
         }
+        if segment.len() <= MARK_ALL {
+            for point in segment.iter().filter(|point| error_of(point).is_some()) {
+                canvas.line(edge(point, -1.0), edge(point, 1.0), &format!("g-thin g-s{}", line.slot));
+            }
+        }
         let upper = segment.iter().map(|point| edge(point, 1.0));
         let lower = segment.iter().rev().map(|point| edge(point, -1.0));
         let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
@@ -240,8 +274,11 @@ fn strokes(canvas: &mut Canvas, line: &Line<'_>, frame: &Frame, index: usize, co
     for segment in &line.segments {
         let points = placed(segment, frame);
         if points.len() > 1 {
-            canvas.dashed_path(&polyline(&points), &format!("g-line g-s{}", line.slot), line.dashes);
+            canvas.dashed_path(&polyline(&points), &line.stroke("g-line"), line.dashes);
         }
+    }
+    if line.series.quiet {
+        return;
     }
     let class = format!("g-f{} g-edged", line.slot);
     let lonely = line.segments.iter().filter(|segment| segment.len() == 1).flatten().copied();
@@ -277,8 +314,9 @@ fn end_labels(canvas: &mut Canvas, lines: &[Line<'_>], frame: &Frame) {
     for ((line, end), y) in lines.iter().zip(&ends).zip(heights) {
         let label = frame.right + 22.0;
         let leader = [(end.0 + 2.0, end.1), (frame.right + 6.0, end.1), (label - 4.0, y)];
-        canvas.dashed_path(&polyline(&leader), &format!("g-thin g-s{}", line.slot), "2 2");
-        canvas.text((label, y + 4.5), Anchor::Start, "g-bold", &line.series.label);
+        canvas.dashed_path(&polyline(&leader), &line.stroke("g-thin"), "2 2");
+        let letters = if line.series.quiet { "g-small" } else { "g-bold" };
+        canvas.text((label, y + 4.5), Anchor::Start, letters, &line.series.label);
     }
 }
 
@@ -291,10 +329,11 @@ fn legend_places(lines: &[Line<'_>], total: f64) -> Vec<(f64, usize)> {
 }
 
 fn legend_entry(canvas: &mut Canvas, line: &Line<'_>, x: f64, y: f64) {
-    let stroke = format!("g-line g-s{}", line.slot);
-    canvas.dashed_path(&polyline(&[(x, y), (x + SAMPLE - 8.0, y)]), &stroke, line.dashes);
-    let centre = (x + (SAMPLE - 8.0) / 2.0, y);
-    canvas.marker(centre, 4.0, line.slot, &format!("g-f{} g-edged", line.slot));
+    canvas.dashed_path(&polyline(&[(x, y), (x + SAMPLE - 8.0, y)]), &line.stroke("g-line"), line.dashes);
+    if !line.series.quiet {
+        let centre = (x + (SAMPLE - 8.0) / 2.0, y);
+        canvas.marker(centre, 4.0, line.slot, &format!("g-f{} g-edged", line.slot));
+    }
     canvas.text((x + SAMPLE, y + 4.5), Anchor::Start, "g-text", &line.series.label);
 }
 

@@ -63,6 +63,9 @@ pub(super) fn page(report: &Report) -> String {
         let _ = writeln!(body, "<p class=\"lead\">{}</p>", escape(&report.lead));
     }
     facts(&mut body, &report.facts);
+    if let Some(spent) = &report.privacy {
+        headline(&mut body, spent);
+    }
     body.push_str("</header>\n");
     claims(&mut body, &report.claims);
     if let Some(table) = &report.table {
@@ -283,12 +286,31 @@ fn figure(body: &mut String, wide: &Drawing, narrow: &Drawing, chart: Option<&Ch
     );
 }
 
+/// What somebody who reads no further must know of the promise: the largest client, and what it rests on.
+fn headline(body: &mut String, privacy: &Privacy) {
+    let bound = privacy.bound.trim();
+    let trusted = bound != "enforced";
+    let mut lines = vec![format!(
+        "Privacy: ε = {} at δ = {} for the client that spent most.",
+        rounded_up(privacy.largest_epsilon),
+        exact(privacy.delta)
+    )];
+    if trusted {
+        lines.push(format!("<strong>Warning: sensitivity {}.</strong>", escape(bound)));
+    }
+    if !privacy.simulation.is_empty() {
+        lines.push(format!("<strong>Simulation:</strong> {}.", escape(&privacy.simulation)));
+    }
+    let class = if trusted { "box" } else { "box calm" };
+    let _ = writeln!(body, "<div class=\"{class}\" role=\"note\">{}</div>", lines.join("<br>"));
+}
+
 fn privacy(body: &mut String, privacy: &Privacy) {
     body.push_str("<section>\n<h2>What privacy was spent</h2>\n");
     if privacy.bound.trim() != "enforced" {
         let _ = writeln!(
             body,
-            "<div class=\"box\" role=\"note\"><strong>Warning: sensitivity {}.</strong> Nothing in this run \
+            "<div class=\"box\" role=\"note\"><strong>Sensitivity {}.</strong> Nothing in this run \
              keeps one record's influence within the bound that the noise was sized for. If the bound does \
              not hold, neither do the figures below.</div>",
             escape(privacy.bound.trim())
@@ -307,7 +329,7 @@ fn privacy(body: &mut String, privacy: &Privacy) {
         ("Mechanism", privacy.mechanism.clone()),
         ("Sensitivity bound", privacy.bound.clone()),
         ("ε, largest over clients", rounded_up(privacy.largest_epsilon)),
-        ("ε, mean over clients", rounded_up(privacy.mean_epsilon)),
+        ("ε, mean over clients (nobody's guarantee)", rounded_up(privacy.mean_epsilon)),
         ("zCDP ρ, largest over clients", rounded_up(privacy.largest_zcdp)),
         ("zCDP ρ, mean over clients", rounded_up(privacy.mean_zcdp)),
         ("δ", delta),

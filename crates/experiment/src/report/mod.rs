@@ -145,6 +145,9 @@ pub struct Chart {
     pub x_scale: Scale,
     /// Vertical scale.
     pub y_scale: Scale,
+    /// Shaded ranges behind the lines.
+    #[serde(default)]
+    pub ranges: Vec<Range>,
     /// The lines; the first six are drawn in colour, the rest in grey.
     pub series: Vec<Series>,
     /// What to see.
@@ -172,6 +175,18 @@ pub struct Series {
     pub points: Vec<Point>,
     /// Dashed, for references and bounds.
     pub dashed: bool,
+    /// Thin and grey, for what stands beside the message.
+    #[serde(default)]
+    pub quiet: bool,
+}
+
+/// A shaded range, such as that of all clients.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Range {
+    /// The key of the line whose colour it has.
+    pub method: String,
+    /// Where, from, to.
+    pub points: Vec<(f64, f64, f64)>,
 }
 
 /// One point of a line.
@@ -239,6 +254,9 @@ pub struct Privacy {
     pub mean_zcdp: f64,
     /// Number of releases, all clients together.
     pub releases: u64,
+    /// Why the run protects nobody by itself, empty where nothing is known against it.
+    #[serde(default)]
+    pub simulation: String,
     /// Further names and values.
     pub rows: Vec<(String, String)>,
 }

@@ -197,6 +197,7 @@ pub(super) fn rules(colour: &dyn Fn(&str) -> String) -> String {
          .g-median{{stroke:{ink};stroke-width:2.5px}}\n\
          .g-line{{fill:none;stroke-width:2px;stroke-linejoin:round;stroke-linecap:round}}\n\
          .g-thin{{fill:none;stroke-width:1.2px}}\n\
+         .g-quiet{{fill:none;stroke:{muted};stroke-width:1.2px}}\n\
          .g-band{{fill-opacity:.17;stroke:none}}\n\
          .g-box{{fill-opacity:.22;stroke-width:1.2px}}\n\
          .g-bead{{fill-opacity:.75}}\n\

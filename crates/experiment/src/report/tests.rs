@@ -7,7 +7,7 @@ fn point(x: f64, mean: f64, stderr: Option<f64>) -> Point {
 }
 
 fn series(label: &str, points: Vec<Point>) -> Series {
-    Series { label: label.into(), method: label.into(), points, dashed: false }
+    Series { label: label.into(), method: label.into(), points, dashed: false, quiet: false }
 }
 
 fn chart(y_scale: Scale, series: Vec<Series>) -> Chart {
@@ -18,6 +18,7 @@ fn chart(y_scale: Scale, series: Vec<Series>) -> Chart {
         y_label: "error (dB)".into(),
         x_scale: Scale::Linear,
         y_scale,
+        ranges: Vec::new(),
         series,
         caption: String::new(),
     }
@@ -159,13 +160,57 @@ fn a_bound_that_is_not_enforced_raises_a_warning() {
         largest_zcdp: 0.1,
         mean_zcdp: 0.1,
         releases: 1,
+        simulation: String::new(),
         rows: vec![],
     };
     let html = |privacy: &Privacy| Report { privacy: Some(privacy.clone()), ..Report::default() }.html();
     assert!(html(&privacy).contains("Warning: sensitivity assumed, not enforced."));
     assert!(html(&privacy).contains("ε = 1.24"));
+    // At the top, where it is read before the numbers.
+    let page = html(&privacy);
+    let header = &page[..page.find("</header>").unwrap()];
+    assert!(
+        header.contains("Warning: sensitivity assumed") && header.contains("for the client that spent most")
+    );
+    assert!(!header.contains("Simulation"));
+    privacy.simulation = "the sampler is <float>".into();
+    assert!(html(&privacy).contains("<strong>Simulation:</strong> the sampler is &lt;float&gt;."));
     privacy.bound = "enforced".into();
     assert!(!html(&privacy).contains("Warning"));
+}
+
+#[test]
+fn a_range_is_shaded_in_the_colour_of_its_line_and_widens_the_axis() {
+    let line = |points| Series { method: "pgfl".into(), ..series("a", points) };
+    let mut one = chart(Scale::Linear, vec![line(vec![point(0.0, 5.0, None), point(1.0, 6.0, None)])]);
+    let bare = svg_of(one.clone());
+    assert!(!bare.contains("class=\"g-band"), "{bare}");
+    one.ranges = vec![Range { method: "pgfl".into(), points: vec![(1.0, 1.0, 6.0), (0.0, 1.0, 5.0)] }];
+    let svg = svg_of(one.clone());
+    assert_eq!(svg.matches("class=\"g-band g-f0\"").count(), 1, "{svg}");
+    // The line moves up: the axis now starts at the range's lower edge.
+    let path = |svg: &str| svg.split("class=\"g-line").nth(1).map(|rest| rest[..80].to_owned());
+    assert_ne!(path(&svg), path(&bare));
+    one.ranges[0].method = "other".into();
+    assert!(!svg_of(one).contains("class=\"g-band"), "a range without its line has no name");
+}
+
+#[test]
+fn a_quiet_line_is_thin_and_has_no_markers() {
+    let points = vec![point(0.0, 1.0, None), point(1.0, 2.0, None)];
+    let svg = svg_of(chart(Scale::Linear, vec![Series { quiet: true, ..series("a", points) }]));
+    assert!(svg.contains("class=\"g-quiet\"") && !svg.contains("class=\"g-line"), "{svg}");
+    assert!(!svg.contains("g-edged\""), "{svg}");
+}
+
+#[test]
+fn few_points_have_error_bars_and_many_do_not() {
+    let bars = |count: u32| {
+        let points = (0..count).map(|i| point(f64::from(i), 1.0, Some(0.1))).collect();
+        let lonely = Series { method: "pgfl".into(), ..series("a", points) };
+        svg_of(chart(Scale::Linear, vec![lonely])).matches("<line class=\"g-thin g-s0\"").count()
+    };
+    assert_eq!((bars(3), bars(40)), (3, 0));
 }
 
 #[test]

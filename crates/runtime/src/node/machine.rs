@@ -52,6 +52,8 @@ pub trait ServerMachine: Send + Sync {
     fn waits_for_servers(&self) -> Vec<u32>;
     /// What it knows of its clients, by position.
     fn known(&self, position: usize) -> Option<&Known>;
+    /// Tells it what an earlier run knew of a client.
+    fn remember(&mut self, client: u32, known: Known);
     /// The models it holds: server, cluster, name, parameters.
     fn held(&self, out: &mut Models<'_>);
 }
@@ -100,6 +102,9 @@ impl<A: Algorithm> ServerMachine for OneServer<A> {
     }
     fn known(&self, position: usize) -> Option<&Known> {
         self.node.known(position)
+    }
+    fn remember(&mut self, client: u32, known: Known) {
+        self.node.remember(client, known);
     }
     fn held(&self, out: &mut Models<'_>) {
         let id = self.id();

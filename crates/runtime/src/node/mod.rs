@@ -2,6 +2,7 @@
 //! and a transport ([`nats`](crate::nats)). What is to be durable is durable before anything after it is sent.
 
 mod client;
+mod heads;
 mod machine;
 mod mail;
 mod observe;
@@ -10,6 +11,7 @@ mod status;
 mod telemetry;
 
 pub use client::{ClientOptions, Hosted, host};
+pub use heads::read_heads;
 pub use machine::{Blueprint, ClientMachines, Joining, Outcome, ServerMachine, Standing};
 pub use mail::{Mail, Refused, Routes};
 pub use observe::Observer;

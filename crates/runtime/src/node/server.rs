@@ -1,5 +1,6 @@
 //! Runs the servers of one process.
 
+use super::heads::Heads;
 use super::machine::{ServerMachine, Standing};
 use super::mail::Mail;
 use super::observe::Observer;
@@ -23,6 +24,8 @@ pub struct ServerOptions {
     pub post: PostConfig,
     /// Where the servers' records are kept.
     pub state: PathBuf,
+    /// Where the heads of the clients' ledgers are kept, over all runs.
+    pub heads: PathBuf,
     /// The digest all nodes agree on.
     pub fingerprint: [u8; 32],
     /// Who lives where.
@@ -51,6 +54,7 @@ struct One {
 
 struct Process {
     servers: Vec<One>,
+    heads: Heads,
     mail: Mail,
     me: Token,
     names: Names,
@@ -75,8 +79,10 @@ pub async fn serve(
 ) -> Result<(Ending, Vec<Box<dyn ServerMachine>>), NodeError> {
     let telemetry = Telemetry::new(options.names.clone());
     let _observer = Observer::maybe(options.observe, &telemetry).await?;
+    let heads = Heads::open(&options.heads)?;
     let mut process = Process {
-        servers: open(machines, &options)?,
+        servers: open(machines, &options, &heads)?,
+        heads,
         mail: Mail::new(options.fingerprint, options.routes),
         me: options.post.node.clone(),
         names: options.names,
@@ -109,6 +115,7 @@ pub async fn serve(
             }
             _ = beats.tick() => {
                 process.publish(&post).await;
+                process.note_heads()?;
                 if process.only_servers_missing() && heard.elapsed() > options.resend * PATIENCE {
                     tracing::warn!("every client has its model; silent neighbours are not waited for any longer");
                     break;
@@ -119,6 +126,7 @@ pub async fn serve(
             () = stopped(&mut stop) => Err(Halted),
         };
     }
+    process.note_heads()?;
     process.flush(&post)?;
     process.publish(&post).await;
     post.flush(Duration::from_secs(5)).await;
@@ -126,7 +134,11 @@ pub async fn serve(
     Ok((ending, process.servers.into_iter().map(|one| one.machine).collect()))
 }
 
-fn open(machines: Vec<Box<dyn ServerMachine>>, options: &ServerOptions) -> Result<Vec<One>, NodeError> {
+fn open(
+    machines: Vec<Box<dyn ServerMachine>>,
+    options: &ServerOptions,
+    heads: &Heads,
+) -> Result<Vec<One>, NodeError> {
     let mut servers = Vec::with_capacity(machines.len());
     for mut machine in machines {
         let name = options.names.servers.get(machine.id() as usize).cloned().unwrap_or_default();
@@ -138,6 +150,10 @@ fn open(machines: Vec<Box<dyn ServerMachine>>, options: &ServerOptions) -> Resul
                 why: lost.to_string(),
             })?;
             tracing::info!(server = name, step = machine.standing().step, "restored");
+        }
+        let ids: Vec<u32> = machine.members().iter().map(|member| member.id).collect();
+        for id in ids {
+            heads.of(options.names.plain(id)).for_each(|known| machine.remember(id, known.clone()));
         }
         let standing = machine.standing();
         let heard = vec![None; machine.members().len()];
@@ -210,19 +226,14 @@ impl Process {
 
     /// Does what a server wants done; whatever is sent is sent later, after all records before it are durable.
     async fn perform(&mut self, s: usize, effects: Vec<Effect>) -> Result<Result<(), Halted>, NodeError> {
+        let mut records = Vec::new();
         for effect in effects {
+            // Records with nothing sent between them are one write to the disk.
+            if matches!(effect, Effect::Send(_) | Effect::Done) && !self.keep(s, &mut records).await? {
+                return Ok(Err(Halted));
+            }
             match effect {
-                Effect::Commit(record) => {
-                    let store = &mut self.servers[s].store;
-                    let commit = || match &record {
-                        Record::Full(bytes) => store.snapshot(bytes),
-                        Record::Delta(bytes) => store.commit(bytes),
-                        Record::Client { .. } => Ok(()),
-                    };
-                    if !durable(&self.telemetry, &mut self.stop, commit).await? {
-                        return Ok(Err(Halted));
-                    }
-                }
+                Effect::Commit(record) => records.push(record),
                 Effect::Send(envelope) => {
                     if self.mail.routes().node(envelope.to) == Some(&self.me) {
                         self.inside.push_back(envelope);
@@ -239,6 +250,9 @@ impl Process {
                 Effect::Done => self.servers[s].done = true,
             }
         }
+        if !self.keep(s, &mut records).await? {
+            return Ok(Err(Halted));
+        }
         let one = &mut self.servers[s];
         let standing = one.machine.standing();
         if standing != one.standing {
@@ -247,6 +261,33 @@ impl Process {
             self.telemetry.step.set(i64::from(standing.step));
         }
         Ok(Ok(()))
+    }
+
+    /// Makes records durable, in their order; a full one makes those before it needless. False where the node was
+    /// stopped while the disk was full.
+    async fn keep(&mut self, s: usize, records: &mut Vec<Record>) -> Result<bool, NodeError> {
+        let mut full = None;
+        let mut changes = Vec::new();
+        for record in records.drain(..) {
+            match record {
+                Record::Full(bytes) => {
+                    full = Some(bytes);
+                    changes.clear();
+                }
+                Record::Delta(bytes) => changes.push(bytes),
+                Record::Client { .. } => {}
+            }
+        }
+        let store = &mut self.servers[s].store;
+        if let Some(bytes) = full
+            && !durable(&self.telemetry, &mut self.stop, || store.snapshot(&bytes)).await?
+        {
+            return Ok(false);
+        }
+        if changes.is_empty() {
+            return Ok(true);
+        }
+        durable(&self.telemetry, &mut self.stop, || store.commit(&changes)).await
     }
 
     fn is_mine(&self, server: u32) -> bool {
@@ -260,6 +301,25 @@ impl Process {
             self.telemetry.sent_bytes.inc_by(bytes as u64);
         }
         Ok(())
+    }
+
+    /// Keeps how far the clients' ledgers were seen, for later runs. A full disk only delays it.
+    fn note_heads(&mut self) -> Result<(), NodeError> {
+        for one in &self.servers {
+            for (position, member) in one.machine.members().iter().enumerate() {
+                if let Some(known) = one.machine.known(position) {
+                    self.heads.note(self.names.plain(member.id), known);
+                }
+            }
+        }
+        match tokio::task::block_in_place(|| self.heads.keep()) {
+            Err(error) if !error.disk_full() => Err(error.into()),
+            Err(error) => {
+                self.telemetry.disk_full(&error.to_string());
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     fn only_servers_missing(&self) -> bool {

@@ -35,6 +35,11 @@ impl Names {
         name(&self.clients, id)
     }
 
+    /// The name of a client as it is, under which its ledger is kept.
+    pub fn plain(&self, id: u32) -> &str {
+        self.clients.get(id as usize).map_or("", String::as_str)
+    }
+
     /// The name of a server.
     pub fn server(&self, id: u32) -> String {
         name(&self.servers, id)

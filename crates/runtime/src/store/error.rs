@@ -93,7 +93,7 @@ impl StoreError {
         move |source| Self::File { action, path: path.to_path_buf(), source }
     }
 
-    pub(super) fn damaged(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+    pub(crate) fn damaged(path: &Path, offset: u64, what: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_path_buf(), offset, what: what.into() }
     }
 }

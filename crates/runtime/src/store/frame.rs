@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"FEDKINJ\n";
 const MARKER: [u8; 8] = [0xf7, b'f', b'r', b'a', b'm', b'e', 0x1a, 0xd3];
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const FRAME: usize = 56;
 /// How much is searched at a time.
 const WINDOW: usize = 1 << 20;

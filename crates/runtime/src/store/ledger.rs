@@ -3,8 +3,8 @@
 use super::disk::{Disk, How, System};
 use super::error::StoreError;
 use super::frame::{Entry, Frames, Next};
-use fedkin_core::codec::Codec;
-use fedkin_core::privacy::ChainLine;
+use fedkin_core::codec::{Codec, Reader};
+use fedkin_core::privacy::{Chain, ChainLine};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,14 @@ pub(super) type Which = (String, [u8; 32]);
 /// Some lines of one chain.
 pub(super) type Batch = (Which, Box<[ChainLine]>);
 
+/// Lines of one chain as they are written.
+pub(super) struct Encoded<'a> {
+    pub(super) count: u64,
+    /// The number of the first.
+    pub(super) first: u64,
+    pub(super) bytes: &'a [u8],
+}
+
 pub(super) const JOURNAL: &str = "journal";
 pub(super) const LEDGER: &str = "ledger.log";
 pub(super) const STATE: &str = "state/";
@@ -22,7 +30,12 @@ const HEAD: &str = "head/";
 
 fn hex(bytes: &[u8; 32]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|b| [b >> 4, b & 15]).map(|digit| char::from(DIGITS[digit as usize])).collect()
+    let mut text = String::with_capacity(64);
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {
@@ -69,6 +82,20 @@ pub(super) fn as_lines(path: &Path, entry: &Entry) -> Result<Option<Batch>, Stor
     }
 }
 
+/// Of which chain these are lines, and the lines without reading them: to be moved as they are.
+pub(super) fn encoded<'a>(path: &Path, entry: &'a Entry) -> Result<Option<(Which, Encoded<'a>)>, StoreError> {
+    let Some(which) = split(&entry.key, LINES) else { return Ok(None) };
+    // A list begins with its length, and a line with its number.
+    match entry.bytes.split_first_chunk().map(|(count, bytes)| (u64::from_le_bytes(*count), bytes)) {
+        Some((0, _)) => Ok(None),
+        Some((count, bytes)) if bytes.len() >= 8 => {
+            let first = u64::get(&mut Reader::new(bytes)).unwrap_or_default();
+            Ok(Some((which, Encoded { count, first, bytes })))
+        }
+        _ => Err(StoreError::damaged(path, 0, format!("the lines of {} cannot be read", entry.key))),
+    }
+}
+
 /// One line and whose it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LedgerLine {
@@ -90,6 +117,8 @@ pub struct Lines {
     only: Option<String>,
     /// The last line seen of each chain: a crash may have left lines in both files.
     seen: BTreeMap<Which, u64>,
+    /// What the journal knows of chains whose lines have moved to `ledger.log`.
+    heads: BTreeMap<Which, Chain>,
     ready: std::vec::IntoIter<LedgerLine>,
 }
 
@@ -113,8 +142,15 @@ impl Lines {
             present: None,
             only: only.map(lines_key),
             seen: BTreeMap::new(),
+            heads: BTreeMap::new(),
             ready: Vec::new().into_iter(),
         })
+    }
+
+    /// Once all lines were read: how far each chain was when lines last moved to `ledger.log`, by client and
+    /// fingerprint. A chain that is not as far has lost lines.
+    pub fn heads(&self) -> impl Iterator<Item = (&str, &[u8; 32], &Chain)> {
+        self.heads.iter().map(|((client, fingerprint), chain)| (&**client, fingerprint, chain))
     }
 
     /// The next frame's lines; `false` at the end.
@@ -137,6 +173,11 @@ impl Lines {
         };
         let mut ready = Vec::new();
         for entry in entries.iter().filter(|entry| self.only.as_ref().is_none_or(|key| *key == entry.key)) {
+            if let Some(which) = as_head(entry) {
+                let damaged =
+                    |_| StoreError::damaged(path, 0, format!("the end of {} cannot be read", entry.key));
+                self.heads.insert(which, Chain::from_bytes(&entry.bytes).map_err(damaged)?);
+            }
             let Some((which, lines)) = as_lines(path, entry)? else { continue };
             let seen = self.seen.entry(which.clone()).or_default();
             for line in lines {

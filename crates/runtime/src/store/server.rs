@@ -1,8 +1,8 @@
 //! What a server keeps: a snapshot of everything, and what was committed since.
 
-use super::disk::{Disk, System};
+use super::disk::{Disk, How, System};
 use super::error::StoreError;
-use super::frame::Entry;
+use super::frame::{Entry, Frames, Next};
 use super::journal::{Journal, Recovery};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +17,35 @@ pub struct Kept {
     pub snapshot: Option<Vec<u8>>,
     /// What was committed after it, in order.
     pub deltas: Vec<Vec<u8>>,
+}
+
+impl Kept {
+    fn take(&mut self, path: &Path, Entry { key, bytes }: Entry) -> Result<(), StoreError> {
+        match &*key {
+            SNAPSHOT if *self == Kept::default() => self.snapshot = Some(bytes),
+            DELTA => self.deltas.push(bytes),
+            _ => {
+                let what = format!("{key:?} does not belong in a server's journal");
+                return Err(StoreError::damaged(path, 0, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a store, also while a process works with it: takes no lock and changes nothing.
+    pub fn read(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join("journal");
+        let storage = System.open(&path, How::Read).map_err(StoreError::file("open", &path))?;
+        let mut frames = Frames::open(&path, storage)?;
+        let mut kept = Kept::default();
+        loop {
+            match frames.next()? {
+                Next::Frame(entries) => entries.into_iter().try_for_each(|entry| kept.take(&path, entry))?,
+                Next::End => return Ok(kept),
+                Next::Bad => return frames.torn().map(|()| kept),
+            }
+        }
+    }
 }
 
 /// The store: one file `journal` in a directory, with `journal.lock` beside it. Only the owner may read it.
@@ -36,25 +65,14 @@ impl ServerStore {
         let path = folder.join("journal");
         let (journal, entries) = Journal::open_on(disk, &path)?;
         let mut kept = Kept::default();
-        for Entry { key, bytes } in entries {
-            match &*key {
-                SNAPSHOT if kept == Kept::default() => kept.snapshot = Some(bytes),
-                DELTA => kept.deltas.push(bytes),
-                _ => {
-                    return Err(StoreError::damaged(
-                        &path,
-                        0,
-                        format!("{key:?} does not belong in a server's journal"),
-                    ));
-                }
-            }
-        }
+        entries.into_iter().try_for_each(|entry| kept.take(&path, entry))?;
         Ok((Self { journal }, kept))
     }
 
-    /// Commits what changed; durable when this returns.
-    pub fn commit(&mut self, delta: &[u8]) -> Result<(), StoreError> {
-        self.journal.append(&[(DELTA, delta)])
+    /// Commits what changed, in this order and together; durable when this returns.
+    pub fn commit(&mut self, deltas: &[Vec<u8>]) -> Result<(), StoreError> {
+        let pairs: Vec<(&str, &[u8])> = deltas.iter().map(|delta| (DELTA, &**delta)).collect();
+        self.journal.append(&pairs)
     }
 
     /// Replaces the last snapshot and all deltas by this one.

@@ -180,10 +180,10 @@ impl Vault {
         }
         let pairs: Vec<(&str, &[u8])> = entries.iter().map(|(key, bytes)| (&**key, &**bytes)).collect();
         self.journal.append(&pairs)?;
-        for (key, commit) in commits.iter().map(|commit| (ledger::state_key(run, commit.client), commit)) {
+        for (key, bytes) in entries.into_iter().filter(|(key, _)| key.starts_with(ledger::STATE)) {
             let state = self.states.entry(key).or_default();
             state.clear();
-            state.extend_from_slice(commit.state);
+            state.extend_from_slice(&bytes);
         }
         for (which, chain) in next {
             self.chains.entry(which).or_insert_with(|| Held { chain: Chain::default(), logged: 0 }).chain =
@@ -225,11 +225,14 @@ impl Vault {
                 return Err(StoreError::damaged(&path, frames.at, "a frame changed since it was written"));
             };
             for entry in &entries {
-                let Some((which, lines)) = ledger::as_lines(&path, entry)? else { continue };
-                let logged = self.chains.get(&which).map_or(0, |held| held.logged);
-                let lines = lines.into_iter().filter(|line| line.seq > logged);
-                batch.bytes += entry.bytes.len();
-                batch.lines.entry(which).or_default().extend(lines);
+                // Lines that were committed together move together: all of them are there already, or none.
+                let Some((which, lines)) = ledger::encoded(&path, entry)? else { continue };
+                if lines.first > self.chains.get(&which).map_or(0, |held| held.logged) {
+                    batch.bytes += entry.bytes.len();
+                    let (count, all) = batch.lines.entry(which).or_default();
+                    *count += lines.count;
+                    all.extend_from_slice(lines.bytes);
+                }
             }
             if batch.bytes >= BATCH {
                 self.flush(&mut batch)?;
@@ -239,19 +242,16 @@ impl Vault {
     }
 
     fn flush(&mut self, batch: &mut Batch) -> Result<(), StoreError> {
-        batch.bytes = 0;
-        let mut entries = Vec::with_capacity(batch.lines.len());
-        let mut logged = Vec::with_capacity(batch.lines.len());
-        for (which, lines) in std::mem::take(&mut batch.lines) {
-            let Some(last) = lines.last() else { continue };
-            logged.push((which.clone(), last.seq));
-            entries.push((ledger::lines_key(&which), lines.into_boxed_slice().to_bytes()));
-        }
+        let lines = std::mem::take(batch).lines;
+        let entries: Vec<(String, Vec<u8>)> = lines
+            .iter()
+            .map(|(which, (count, all))| (ledger::lines_key(which), [&count.to_le_bytes(), &**all].concat()))
+            .collect();
         let pairs: Vec<(&str, &[u8])> = entries.iter().map(|(key, bytes)| (&**key, &**bytes)).collect();
         self.ledger.append(&pairs)?;
-        for (which, seq) in logged {
+        for (which, (count, _)) in lines {
             if let Some(held) = self.chains.get_mut(&which) {
-                held.logged = seq;
+                held.logged += count;
             }
         }
         Ok(())
@@ -306,7 +306,8 @@ impl Vault {
 /// Lines on their way to `ledger.log`.
 #[derive(Default)]
 struct Batch {
-    lines: BTreeMap<Which, Vec<ChainLine>>,
+    /// How many of each chain, and their encoding.
+    lines: BTreeMap<Which, (u64, Vec<u8>)>,
     bytes: usize,
 }
 

@@ -6,7 +6,7 @@ use fedkin_core::algorithm::{Admm, Algorithm, Context, Pgfl, Phase, Run};
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model};
 use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::{Bound, Privacy, Tally, Zcdp};
+use fedkin_core::privacy::{Bound, Clip, DpSgd, Privacy, Sampler, Tally, Unit, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
 use fedkin_core::round::{CHUNK, Client, Counts, Scratch, Server};
 use fedkin_core::{Dataset, Entry, Federation};
@@ -98,9 +98,40 @@ impl Small {
         budget: Option<f64>,
     ) -> Self {
         let assumed = Some(Bound::assumed(gradient));
-        self.run.privacy = Privacy::Zcdp(Zcdp { initial_budget, growth, assumed, budget });
+        self.run.privacy = Privacy::Zcdp(Zcdp {
+            initial_budget,
+            growth,
+            assumed,
+            budget,
+            sampler: Sampler::Discrete,
+            unit: Unit::Record,
+        });
         self.context.privacy = self.run.privacy;
         self
+    }
+
+    /// Clipped gradients with noise: what `fedavg` takes in place of `zcdp`.
+    pub(crate) fn dp_sgd(
+        mut self,
+        clip: f64,
+        multiplier: f64,
+        budget: Option<f64>,
+        sampler: Sampler,
+    ) -> Self {
+        let clip = Clip::new(clip).unwrap();
+        self.run.privacy = Privacy::DpSgd(DpSgd { clip, multiplier, budget, sampler });
+        self.context.privacy = self.run.privacy;
+        self
+    }
+
+    /// The same with another sampler, budget 0.01 per round.
+    pub(crate) fn sampled(self, sampler: Sampler, gradient: f64) -> Self {
+        let mut world = self.zcdp(0.01, 1.0, gradient, None);
+        if let Privacy::Zcdp(zcdp) = &mut world.run.privacy {
+            zcdp.sampler = sampler;
+        }
+        world.context.privacy = world.run.privacy;
+        world
     }
 
     pub(crate) fn some(mut self, clients_per_server: u32) -> Self {

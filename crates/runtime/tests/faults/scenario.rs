@@ -7,6 +7,7 @@ use fedkin_core::algorithm::Algorithm;
 use fedkin_core::algorithm::registry::{self, Row, Visitor};
 use fedkin_core::graph::Topology;
 use fedkin_core::params::Values;
+use fedkin_core::privacy::Sampler;
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::round::Mode;
 use fedkin_core::{Entry, Federation};
@@ -69,12 +70,16 @@ impl Scenario {
         let mut world = federation(rng, rounds, seed);
         // A round costs a little more than 0.01: the budget lasts for all of them, or two or three, or one.
         let budget = [None, Some(0.035), Some(0.025), Some(0.0105)][rng.below(4) as usize];
-        world = world.zcdp(0.01, 0.98, 0.05, budget);
+        let rows: Vec<&Row> = registry::TABLE.iter().filter(|row| !row.simulation_only).collect();
+        let row = rows[seed as usize % rows.len()];
+        world = if row.name == "fedavg" {
+            world.dp_sgd(0.5, 14.0, budget, Sampler::Discrete)
+        } else {
+            world.zcdp(0.01, 0.98, 0.05, budget)
+        };
         if rng.below(2) == 0 {
             world = world.some(1 + rng.below(4));
         }
-        let rows: Vec<&Row> = registry::TABLE.iter().filter(|row| !row.simulation_only).collect();
-        let row = rows[seed as usize % rows.len()];
         let values = Values::check(row.params, &BTreeMap::new()).unwrap();
         let world = world.arranged(row.name);
         let mut rates = Rates::draw(rng);

@@ -77,13 +77,13 @@ fn a_server_with_a_snapshot() {
     let open = |disk: &ShakyDisk| ServerStore::open_on(Arc::new(disk.clone()), folder);
     let prepare = |disk: &ShakyDisk| {
         let (mut store, _) = open(disk).unwrap();
-        store.commit(b"1").unwrap();
+        store.commit(&[b"1".to_vec()]).unwrap();
     };
     let act = |disk: &ShakyDisk| {
         let (mut store, _) = open(disk)?;
-        store.commit(b"2")?;
+        store.commit(&[b"2".to_vec()])?;
         store.snapshot(b"12")?;
-        store.commit(b"3")
+        store.commit(&[b"3".to_vec()])
     };
     every_crash(prepare, act, |disk, through, at| {
         let (_, kept) = open(disk).unwrap_or_else(|error| panic!("{at}: {error}"));

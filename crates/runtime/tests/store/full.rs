@@ -94,12 +94,12 @@ fn a_real_full_disk_stops_commits_and_a_retry_works_once_there_is_room() {
     // A server beside it.
     let folder = disk.0.path().join("server");
     let (mut server, _) = ServerStore::open(&folder).unwrap();
-    server.commit(b"small").unwrap();
-    let error = server.commit(&vec![1; 1 << 20]).unwrap_err();
+    server.commit(&[b"small".to_vec()]).unwrap();
+    let error = server.commit(&[vec![1; 1 << 20]]).unwrap_err();
     assert!(error.disk_full(), "{error}");
     assert!(server.snapshot(&vec![1; 1 << 20]).unwrap_err().disk_full());
     assert!(!folder.join("journal.unfinished").exists());
-    server.commit(b"more").unwrap();
+    server.commit(&[b"more".to_vec()]).unwrap();
     drop(server);
     assert_eq!(ServerStore::open(&folder).unwrap().1.deltas, [b"small".to_vec(), b"more".to_vec()]);
 }

@@ -205,7 +205,7 @@ fn an_unknown_version_and_a_foreign_file_are_named() {
     let text = open_bytes(&bytes).unwrap_err().to_string();
     assert_eq!(
         text,
-        "node/journal has format 9, but this Fedkin reads format 1: use the version that wrote it"
+        "node/journal has format 9, but this Fedkin reads format 2: use the version that wrote it"
     );
     let text = open_bytes(&[b'x'; 100]).unwrap_err().to_string();
     assert!(text.contains("this is not a journal of Fedkin"), "{text}");
@@ -379,14 +379,14 @@ fn a_server_gets_back_its_snapshot_and_what_came_after() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, kept) = ServerStore::open(folder.path()).unwrap();
     assert_eq!((kept.snapshot, kept.deltas.len()), (None, 0));
-    store.commit(b"a").unwrap();
-    store.commit(b"b").unwrap();
+    store.commit(&[b"a".to_vec()]).unwrap();
+    store.commit(&[b"b".to_vec()]).unwrap();
     assert!(matches!(ServerStore::open(folder.path()), Err(StoreError::Locked { .. })));
     drop(store);
     let (mut store, kept) = ServerStore::open(folder.path()).unwrap();
     assert_eq!((kept.snapshot, kept.deltas), (None, vec![b"a".to_vec(), b"b".to_vec()]));
     store.snapshot(b"ab").unwrap();
-    store.commit(b"c").unwrap();
+    store.commit(&[b"c".to_vec()]).unwrap();
     drop(store);
     let (store, kept) = ServerStore::open(folder.path()).unwrap();
     assert_eq!((kept.snapshot, kept.deltas), (Some(b"ab".to_vec()), vec![b"c".to_vec()]));

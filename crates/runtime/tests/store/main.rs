@@ -41,6 +41,8 @@ fn charge(units: u64) -> Charge {
         trust: Some(Trust::Enforced),
         sigma: 0.5,
         cost: Cost::from_units(units),
+        steps: 1,
+        sampled: None,
         size: 3,
     }
 }

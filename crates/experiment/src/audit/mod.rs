@@ -1,0 +1,321 @@
+//! Auditing a claim of privacy: runs the real mechanism on neighbouring data sets and bounds epsilon from below.
+//!
+//! One client is run again and again with fresh private randomness, on a data set and on a neighbouring one, in
+//! the surroundings of a rehearsal. How well the two can be told apart bounds epsilon from below with a stated
+//! confidence; the ledger's price of the same releases is the claim it is compared with. See `docs/audit.md`.
+
+pub mod fixtures;
+mod measure;
+mod neighbours;
+mod report;
+mod scene;
+mod secret;
+#[cfg(test)]
+mod tests;
+
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::repeat::Control;
+use fedkin_core::algorithm::registry::{self, Visitor};
+use fedkin_core::algorithm::{Algorithm, Context};
+use fedkin_core::privacy::audit::{Direction, Examined, Scores, examine, largest_bound};
+use fedkin_core::privacy::{Account, Charge, Prices, Privacy, Sampler, epsilon_of_gaussian};
+use fedkin_core::{Dataset, Federation};
+use fixtures::Fixture;
+use measure::{Method, Scored};
+use neighbours::{Pair, Records};
+pub use report::{Claim, Neighbour, Report, Verdict};
+use scene::{Ground, Scene, Want};
+use secret::Draw;
+use std::any::Any;
+use std::sync::Arc;
+
+/// How many rounds are audited where nobody says: more take longer and show little more.
+pub const ROUNDS: u32 = 20;
+/// How many runs on each data set where nobody says.
+pub const RUNS: u32 = 20_000;
+/// The pairs of data sets of an audit, two data sets each.
+const PAIRS: u32 = 2;
+/// Runs per pair and candidate of the search.
+const SEARCH_RUNS: u32 = 2;
+
+/// What an audit is asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Runs on each data set; half of them choose the threshold, half of them count.
+    pub runs: u32,
+    /// Rounds from the first; `None` for [`ROUNDS`] or all, whichever is less.
+    pub rounds: Option<u32>,
+    /// The audit's own randomness; `None` takes the config's seed.
+    pub seed: Option<u64>,
+    /// The chance that the bounds hold, all together.
+    pub confidence: f64,
+    /// The audited client; `None` takes the one that spends most.
+    pub client: Option<String>,
+}
+
+impl Options {
+    /// Runs in all, for a progress bar.
+    pub fn work(&self) -> u64 {
+        u64::from(self.runs) * u64::from(2 * PAIRS)
+    }
+}
+
+/// What is audited: a config, or a fixture whose verdict is known.
+pub struct Subject {
+    plan: Plan,
+    fixture: Option<&'static Fixture>,
+}
+
+impl Subject {
+    /// The method of a config.
+    pub fn config(plan: Plan) -> Self {
+        Self { plan, fixture: None }
+    }
+
+    /// The name of the run.
+    pub fn name(&self) -> &str {
+        self.fixture.map_or(self.plan.name(), |fixture| fixture.name)
+    }
+}
+
+/// Audits a subject.
+pub fn audit(subject: &Subject, options: &Options, control: &Control<'_>) -> Result<Report, Error> {
+    let plan = &subject.plan;
+    if !plan.privacy.demanded() {
+        return Err(Error::Usage(
+            "privacy.mechanism = \"none\" claims nothing, so there is nothing to audit: set it to \"zcdp\""
+                .into(),
+        ));
+    }
+    if options.runs < 20 {
+        return Err(Error::Usage("an audit needs at least 20 runs: half of them choose a threshold".into()));
+    }
+    if !(options.confidence > 0.0 && options.confidence < 1.0) {
+        return Err(Error::Usage("the confidence lies between 0 and 1, such as 0.95".into()));
+    }
+    let world = if subject.fixture.is_some() { Fixture::world(plan)? } else { plan.world(0)? };
+    let client = match &options.client {
+        None => None,
+        Some(name) => Some(world.federation.find_client(name).ok_or_else(|| {
+            Error::Usage(format!(
+                "there is no client {name:?}; leave --client out to take the one that spends most"
+            ))
+        })?),
+    };
+    let loud = plan.context();
+    let quiet = Context { privacy: Privacy::None, ..loud };
+    let task = Task { subject, options, control, federation: &world.federation, data: &world.train, client };
+    let conflict = |message| Error::Conflict { place: plan.name().to_string(), message };
+    let values = &plan.config.algorithm_values;
+    if let Some(broken) = subject.fixture.and_then(|fixture| fixture.broken) {
+        return fixtures::visit(broken, values, [&loud, &quiet], &task);
+    }
+    let name = plan.row.name;
+    registry::visit(name, values, &loud, Loud { name, task: &task, quiet: &quiet }).map_err(conflict)?
+}
+
+/// Takes the method of a config, and then the same one without noise.
+struct Loud<'a> {
+    name: &'static str,
+    task: &'a Task<'a>,
+    quiet: &'a Context,
+}
+
+impl Visitor for Loud<'_> {
+    type Output = Result<Report, Error>;
+    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
+        let values = &self.task.subject.plan.config.algorithm_values;
+        // A method that cannot do without noise is scored by projection.
+        let quiet = registry::visit(self.name, values, self.quiet, Boxed).ok();
+        let quiet = quiet.and_then(|quiet| quiet.downcast::<A>().ok()).map(|quiet| *quiet);
+        self.task.run(algorithm, quiet)
+    }
+}
+
+struct Boxed;
+
+impl Visitor for Boxed {
+    type Output = Box<dyn Any>;
+    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
+        Box::new(algorithm)
+    }
+}
+
+/// An audit whose method's type is not known yet.
+pub(crate) struct Task<'a> {
+    subject: &'a Subject,
+    options: &'a Options,
+    control: &'a Control<'a>,
+    federation: &'a Federation,
+    data: &'a [Arc<Dataset>],
+    client: Option<u32>,
+}
+
+impl Task<'_> {
+    /// Audits a method, with the same one without noise beside it.
+    pub(crate) fn run<A: Algorithm>(&self, algorithm: A, quiet: Option<A>) -> Result<Report, Error> {
+        let (plan, options) = (&self.subject.plan, self.options);
+        let columns = self.data.first().map_or(0, |data| data.columns());
+        let (federation, run) = plan.run(self.federation, plan.model.dimension(columns), 0);
+        let steps = options.rounds.unwrap_or_else(|| plan.rounds().min(ROUNDS)).min(plan.rounds());
+        let seed = options.seed.unwrap_or_else(|| plan.seed(0));
+        let ground = Ground { run: &run, federation: &federation, data: self.data, steps };
+        let scene = Scene::new(algorithm, quiet, &ground, self.client)?;
+        let member = scene.member();
+        let own = &self.data[member.id as usize];
+        let preview = Preview::of(&scene, own, seed)?;
+        let claim = preview.claim(plan.delta());
+        let mut report = Report {
+            name: self.subject.name().to_string(),
+            algorithm: A::NAME.to_string(),
+            client: federation.client_name(member.id).to_string(),
+            records: member.samples,
+            rounds: scene.steps(),
+            all_rounds: plan.rounds(),
+            releases: preview.answers,
+            claim,
+            bound: 0.0,
+            bound_gaussian: None,
+            exact: None,
+            cap: 0.0,
+            confidence: options.confidence,
+            runs: options.runs,
+            seed,
+            verdict: Verdict::Holds,
+            reason: String::new(),
+            worst: None,
+            neighbours: Vec::new(),
+        };
+        if preview.answers == 0 {
+            report.reason = "nothing left the client in these rounds".into();
+            return Ok(report);
+        }
+        // All rates of all pairs must hold together.
+        let alpha = (1.0 - options.confidence) / f64::from(Examined::RATES * PAIRS);
+        report.cap = largest_bound(options.runs - options.runs / 2, plan.delta(), alpha);
+        for (number, pair) in (0..).zip(self.pairs(&scene, &preview, seed)?) {
+            report.neighbours.push(self.examine(&scene, &pair, number, &preview, alpha, seed)?);
+        }
+        report.judge(preview.gaussian());
+        Ok(report)
+    }
+
+    fn pairs<A: Algorithm>(
+        &self,
+        scene: &Scene<A>,
+        preview: &Preview,
+        seed: u64,
+    ) -> Result<Vec<Pair>, Error> {
+        let member = scene.member();
+        let records = Records {
+            own: &self.data[member.id as usize],
+            all: self.data,
+            client: member.id,
+            model: &self.subject.plan.model,
+            hint: &preview.last,
+            seed,
+        };
+        let distance = |data: &[Arc<Dataset>; 2]| measure::distance2(scene, data, seed, SEARCH_RUNS);
+        let mut pairs = vec![neighbours::worst(&records, &distance)?];
+        // Records of the same cluster are what the client could have held; of anybody, where it is alone in it.
+        let all = self.federation.members();
+        let kin = |member: &fedkin_core::Member| member.cluster == all[records.client as usize].cluster;
+        let mut peers: Vec<u32> = all.iter().filter(|other| kin(other)).map(|other| other.id).collect();
+        if peers.len() < 2 {
+            peers = all.iter().map(|other| other.id).collect();
+        }
+        pairs.extend(neighbours::typical(&records, &peers, &distance)?);
+        Ok(pairs)
+    }
+
+    fn examine<A: Algorithm>(
+        &self,
+        scene: &Scene<A>,
+        pair: &Pair,
+        number: u32,
+        preview: &Preview,
+        alpha: f64,
+        seed: u64,
+    ) -> Result<Neighbour, Error> {
+        let (options, delta) = (self.options, self.subject.plan.delta());
+        let untold = Control { stop: self.control.stop, tick: &|| {} };
+        let method = measure::learn(scene, pair, number, seed, &untold)?;
+        let runs =
+            |truth| measure::scores(scene, pair, &method, truth, options.runs, (seed, number), self.control);
+        let (first, second) = (runs(0)?, runs(1)?);
+        let of = |runs: &[Scored]| runs.iter().map(|run| run.score).collect::<Vec<f64>>();
+        let found = examine(Scores { first: &of(&first), second: &of(&second) }, delta, alpha);
+        let best = found.best();
+        let gaussian = |mu: f64| epsilon_of_gaussian(0.5 * mu * mu, delta);
+        let exact = matches!(method, Method::Exact).then(|| {
+            let distances = || first.iter().chain(&second).map(|run| run.distance2);
+            let least = distances().fold(f64::INFINITY, f64::min);
+            let most = distances().fold(0.0, f64::max);
+            [epsilon_of_gaussian(0.5 * least, delta), epsilon_of_gaussian(0.5 * most, delta)]
+        });
+        Ok(Neighbour {
+            kind: pair.kind,
+            what: pair.what.clone(),
+            score: if exact.is_some() { "likelihood ratio" } else { "projection" },
+            bound: best.epsilon,
+            bound_gaussian: preview.gaussian().then(|| gaussian(found.mu)),
+            exact,
+            direction: match best.direction {
+                Direction::Second => "second",
+                Direction::First => "first",
+            },
+            right_alarms: best.alarms.right,
+            wrong_alarms: best.alarms.wrong,
+            counted: best.alarms.runs,
+        })
+    }
+}
+
+/// One run on the client's own data: what it is charged.
+struct Preview {
+    answers: u32,
+    charges: Vec<Charge>,
+    last: Vec<f64>,
+}
+
+impl Preview {
+    fn of<A: Algorithm>(scene: &Scene<A>, own: &Arc<Dataset>, seed: u64) -> Result<Self, Error> {
+        let mut lane = scene.lane(&[Arc::clone(own), Arc::clone(own)], 0)?;
+        let mut preview = Self { answers: 0, charges: Vec::new(), last: Vec::new() };
+        let draw = Draw { seed, purpose: "preview", pair: 0, number: 0 };
+        scene.play(&mut lane, 0, draw, Want::default(), &mut |moment| {
+            preview.answers += u32::from(!moment.charges.is_empty());
+            preview.charges.extend_from_slice(&moment.charges);
+            preview.last.clone_from(&moment.sent);
+        });
+        Ok(preview)
+    }
+
+    /// Whether every release is Gaussian, so that the exact composition is claimed.
+    fn gaussian(&self) -> bool {
+        self.charges.iter().all(|charge| Sampler::is_gaussian(charge.mechanism))
+    }
+
+    fn claim(&self, delta: f64) -> Claim {
+        let mut account = Account::default();
+        for charge in &self.charges {
+            account.plan(charge.cost, charge.draws().as_ref());
+        }
+        let mut prices = Prices::default();
+        let known = |charge: &Charge| charge.sampled.is_some() || Sampler::is_gaussian(charge.mechanism);
+        let epsilon = if self.charges.iter().all(known) {
+            prices.epsilon_gaussian(&account, delta)
+        } else {
+            prices.epsilon(&account, delta)
+        };
+        let zcdp = account.total().zcdp();
+        let assumed = self
+            .charges
+            .iter()
+            .filter_map(|charge| charge.trust)
+            .find(|trust| *trust == fedkin_core::privacy::Trust::Assumed);
+        let trust = assumed.or_else(|| self.charges.iter().find_map(|charge| charge.trust));
+        Claim { epsilon, delta, zcdp, trust: trust.map_or(String::new(), |trust| trust.words().to_string()) }
+    }
+}

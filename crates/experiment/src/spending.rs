@@ -1,0 +1,177 @@
+//! What privacy costs as a run goes on: noise against signal, and epsilon over the rounds.
+//!
+//! Signal to noise comes from the clients' exact models, which only a simulation has: it is computed outside the
+//! privacy model, like every score, and stands in no ledger.
+
+use crate::plan::Plan;
+use crate::repeat::price_key;
+use fedkin_core::privacy::{Account, Prices, Privacy};
+use fedkin_runtime::Live;
+use std::collections::BTreeMap;
+
+/// Power of an upload before the noise over the power of the noise, mean over the clients of a round.
+pub(crate) const SIGNAL_TO_NOISE: &str = "snr.upload";
+/// Epsilon of the client that has spent most so far: the guarantee.
+pub(crate) const LARGEST: &str = "epsilon.largest";
+/// Epsilon of the client that has spent least so far.
+pub(crate) const LEAST: &str = "epsilon.least";
+/// Mean of epsilon over clients: nobody's guarantee.
+pub(crate) const MEAN: &str = "epsilon.mean";
+/// One client's zCDP after the last round, where nothing was sampled.
+pub(crate) const SPENT: &str = "zcdp.spent";
+
+/// What an epsilon that rests on an assumed bound is worth.
+pub const ASSUMED: &str =
+    "the gradient bound is assumed, not enforced: the epsilon holds only if the bound does";
+
+/// Whether a metric says something of models; the others say what was spent or turned away.
+pub(crate) fn is_score(metric: &str) -> bool {
+    metric != SIGNAL_TO_NOISE && metric.contains('.') && !is_spent(metric)
+}
+
+/// Whether a metric says what was spent, which a summary says by itself.
+pub(crate) fn is_spent(metric: &str) -> bool {
+    [LARGEST, LEAST, MEAN, SPENT].contains(&metric)
+}
+
+impl Plan {
+    /// What to warn of before anything is spent: the run claims privacy on the strength of a bound that nothing enforces.
+    pub fn trusts(&self) -> bool {
+        matches!(self.privacy, Privacy::Zcdp(zcdp) if zcdp.assumed.is_some()) && self.privacy.demanded()
+    }
+}
+
+/// Measures a run between its rounds.
+pub(crate) struct Spending {
+    private: bool,
+    delta: f64,
+    limit: usize,
+    /// Totals repeat between clients and rounds, so few conversions are needed.
+    known: BTreeMap<(u64, Vec<[u64; 3]>), f64>,
+    prices: Prices,
+}
+
+impl Spending {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(0) as usize;
+        Self {
+            private: plan.privacy.demanded(),
+            delta: plan.delta(),
+            limit,
+            known: BTreeMap::new(),
+            prices: Prices::default(),
+        }
+    }
+
+    /// What is known after a round. `accounts`: epsilon as well, which the first repeat stands for.
+    pub(crate) fn measure(&mut self, live: &dyn Live, accounts: bool, push: &mut dyn FnMut(&str, f64)) {
+        if !self.private {
+            return;
+        }
+        if let Some(ratio) = live.signal_to_noise() {
+            push(SIGNAL_TO_NOISE, ratio);
+        }
+        if !accounts {
+            return;
+        }
+        let accounts = live.accounts();
+        let (mut least, mut largest) = (f64::INFINITY, 0.0f64);
+        if accounts.len() <= self.limit {
+            let mut sum = 0.0;
+            for account in &accounts {
+                let epsilon = self.epsilon(account);
+                (least, largest) = (least.min(epsilon), largest.max(epsilon));
+                sum += epsilon;
+            }
+            push(MEAN, sum / accounts.len() as f64);
+        } else {
+            // Epsilon grows with the total, so two conversions say the range; a mean would take one for each client.
+            // Sampled releases are worth less than their total says, but there are few kinds of accounts then.
+            let by_total = |account: &&Account| account.total();
+            let ends = [accounts.iter().min_by_key(by_total), accounts.iter().max_by_key(by_total)];
+            let sampled = accounts.iter().any(|account| !account.sampled.is_empty());
+            let all = if sampled { &accounts[..] } else { &[] };
+            for account in ends.into_iter().flatten().chain(all) {
+                let epsilon = self.epsilon(account);
+                (least, largest) = (least.min(epsilon), largest.max(epsilon));
+            }
+        }
+        push(LEAST, least);
+        push(LARGEST, largest);
+    }
+
+    /// By the conversion of the headline.
+    fn epsilon(&mut self, account: &Account) -> f64 {
+        let (prices, delta) = (&mut self.prices, self.delta);
+        *self.known.entry(price_key(account)).or_insert_with(|| prices.epsilon(account, delta))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifacts::metrics::Metrics;
+    use crate::config::{Override, Source};
+    use crate::repeat::{Control, Outcome, run_repeat};
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    const CONFIG: &str = "version = 1\n\
+        [run]\nname = \"s\"\nseed = 3\nrounds = 12\nrepeats = 2\n\
+        [data]\nsource = \"synthetic.clustered-regression\"\nclients_per_server = 6\ndimension = 4\n\
+        [topology]\ngraph = { kind = \"random\", servers = 4, mean_degree = 2.0 }\n\
+        [model]\nkind = \"ridge\"\n\
+        [algorithm]\nname = \"pgfl\"\n\
+        [participation]\nclients_per_server = 2\n\
+        [privacy]\nmechanism = \"zcdp\"\nbound = \"assumed\"\ngradient_bound = 0.01\n\
+        [evaluate]\nevery = 3\n";
+
+    fn plan(sets: &[&str]) -> Plan {
+        let source = Source { name: "s.toml".into(), text: CONFIG.into() };
+        let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
+        Plan::load(&source, Path::new(""), &overrides, &[]).unwrap()
+    }
+
+    fn outcome(plan: &Plan, repeat: u32) -> Outcome {
+        let control = Control { stop: &AtomicBool::new(false), tick: &|| () };
+        run_repeat(plan, repeat, None, repeat == 0, &control).unwrap()
+    }
+
+    fn of(metrics: &Metrics, name: &str) -> Vec<f64> {
+        metrics.rows().filter(|row| row.metric == name).map(|row| row.value).collect()
+    }
+
+    #[test]
+    fn epsilon_over_rounds_ends_at_the_headline() {
+        let done = outcome(&plan(&[]), 0);
+        let [largest, mean, least] = [LARGEST, MEAN, LEAST].map(|name| of(&done.metrics, name));
+        assert_eq!((largest.len(), mean.len(), least.len()), (4, 4, 4));
+        assert_eq!(largest[3], done.spent.largest_epsilon);
+        assert!((mean[3] - done.spent.mean_epsilon).abs() < 1e-12);
+        assert!(least[3] < mean[3] && mean[3] < largest[3]);
+        assert!(largest.windows(2).all(|pair| pair[0] <= pair[1]) && largest[0] < largest[3], "{largest:?}");
+        let spent = of(&done.metrics, SPENT);
+        assert_eq!((spent.len(), spent.iter().copied().fold(0.0, f64::max)), (24, done.spent.largest_zcdp));
+        assert_eq!(of(&done.metrics, SIGNAL_TO_NOISE).len(), 4);
+    }
+
+    #[test]
+    fn many_clients_have_a_range_but_no_mean() {
+        let (few, many) = (outcome(&plan(&[]), 0), outcome(&plan(&["evaluate.per_client_limit=5"]), 0));
+        for name in [LARGEST, LEAST] {
+            assert_eq!(of(&few.metrics, name), of(&many.metrics, name));
+        }
+        assert!(of(&many.metrics, MEAN).is_empty() && of(&many.metrics, SPENT).is_empty());
+    }
+
+    #[test]
+    fn other_repeats_say_how_loud_the_noise_was_and_runs_without_noise_say_nothing() {
+        let other = outcome(&plan(&[]), 1);
+        assert!(of(&other.metrics, LARGEST).is_empty());
+        assert_eq!(of(&other.metrics, SIGNAL_TO_NOISE).len(), 4);
+        let quiet = plan(&["privacy.sampler=none"]);
+        assert!(!quiet.trusts() && plan(&[]).trusts());
+        let quiet = outcome(&quiet, 0);
+        assert!(quiet.metrics.rows().all(|row| is_score(row.metric)));
+    }
+}
