@@ -7,8 +7,12 @@ use crate::algorithm::{Algorithm, Label};
 use crate::codec::{Bytes, Codec, Damaged, Reader};
 use thiserror::Error;
 
-/// A full record is written once the changes since the last one are this many times its size.
+/// A full record is written once the changes since the last one are this many times its size,
 const PATIENCE: usize = 16;
+/// or, where that is much, this many times.
+const LITTLE_PATIENCE: usize = 4;
+/// Much, in bytes.
+const MUCH: usize = 64 << 20;
 
 /// Why a server cannot go on from its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -119,7 +123,8 @@ impl<A: Algorithm> ServerNode<A> {
     /// The record of this moment: everything, or what changed since the last record.
     pub(in crate::round) fn encode(&mut self) -> Record {
         let (full, changes) = self.written;
-        let all = full == 0 || changes > PATIENCE * full;
+        let most = PATIENCE.saturating_mul(full).min(MUCH.max(LITTLE_PATIENCE.saturating_mul(full)));
+        let all = full == 0 || changes > most;
         if all {
             self.dirty.extend(0..self.server.members().len() as u32);
             self.fresh = (0..self.known.len() as u32).collect();

@@ -120,13 +120,17 @@ impl Deployment {
         let mut hosted = std::collections::BTreeMap::new();
         for record in records {
             let name = self.federation.client_name(record.id).to_string();
-            let secret = match node.noise {
+            let own = match node.noise {
                 Noise::Os => vault.secret(&name),
                 Noise::Seeded => simulated_secret(self.run.seed, record.id),
             };
+            let secret = match node.noise {
+                Noise::Os => secret_of_run(&own, &self.fingerprint, &record.fingerprint),
+                Noise::Seeded => own,
+            };
             let chain: Chain = vault.account(&name, &record.fingerprint);
             // A digest of few records could be guessed; under the secret it only tells whether they changed.
-            let shown = *blake3::keyed_hash(&secret, &record.fingerprint).as_bytes();
+            let shown = *blake3::keyed_hash(&own, &record.fingerprint).as_bytes();
             hosted.insert(record.id, Hosted { name, fingerprint: record.fingerprint });
             joining.push(Joining { id: record.id, data: record.train, secret, shown, chain });
         }
@@ -142,5 +146,27 @@ impl Deployment {
             observe: node.observe.listen,
         };
         Ok(ReadyClients { clients, vault, options })
+    }
+}
+
+/// What a client's noise follows from in one run on one set of records. Two runs ask the same in their first step: with
+/// the same draws at two scales, or on two sets of records, their answers together would uncover what the noise hides.
+fn secret_of_run(own: &[u8; 32], run: &[u8; 32], data: &[u8; 32]) -> [u8; 32] {
+    *blake3::Hasher::new_keyed(own).update(b"fedkin noise\0").update(run).update(data).finalize().as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::secret_of_run;
+
+    #[test]
+    fn every_run_and_every_set_of_records_has_noise_of_its_own() {
+        let (own, run, data) = ([1; 32], [2; 32], [3; 32]);
+        let here = secret_of_run(&own, &run, &data);
+        assert_eq!(here, secret_of_run(&own, &run, &data), "a restart draws the same again");
+        assert_ne!(here, secret_of_run(&own, &[4; 32], &data));
+        assert_ne!(here, secret_of_run(&own, &run, &[4; 32]));
+        assert_ne!(here, secret_of_run(&[4; 32], &run, &data));
+        assert_ne!(here, own);
     }
 }
