@@ -127,11 +127,46 @@ impl Dataset {
         }
         *hash.finalize().as_bytes()
     }
+
+    /// A digest of the records of several sets together, in whatever order and however they are divided.
+    pub fn fingerprint_of_all(sets: &[&Self]) -> [u8; 32] {
+        let mut records: Vec<[u8; 32]> = Vec::new();
+        for set in sets {
+            for i in 0..set.rows() {
+                let mut hash = blake3::Hasher::new();
+                for value in set.row(i).iter().chain([&set.targets[i]]) {
+                    hash.update(&value.to_le_bytes());
+                }
+                records.push(*hash.finalize().as_bytes());
+            }
+        }
+        records.sort_unstable();
+        let mut hash = blake3::Hasher::new_derive_key("fedkin 2026 records in any order");
+        for record in &records {
+            hash.update(record);
+        }
+        *hash.finalize().as_bytes()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_of_all_records_does_not_depend_on_how_they_are_divided() {
+        let set = |rows: &[(f64, f64)]| {
+            let (features, targets) = rows.iter().copied().unzip();
+            Dataset::new(1, features, targets).unwrap()
+        };
+        let all = Dataset::fingerprint_of_all(&[&set(&[(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)])]);
+        let parts = [set(&[(5.0, 6.0), (1.0, 2.0)]), set(&[(3.0, 4.0)])];
+        assert_eq!(Dataset::fingerprint_of_all(&[&parts[0], &parts[1]]), all);
+        for other in [&[(1.0, 2.0), (3.0, 4.0)][..], &[(1.0, 2.0), (3.0, 4.0), (5.0, 7.0)]] {
+            assert_ne!(Dataset::fingerprint_of_all(&[&set(other)]), all);
+        }
+        assert_ne!(Dataset::fingerprint_of_all(&[&set(&[(2.0, 1.0), (3.0, 4.0), (5.0, 6.0)])]), all);
+    }
 
     #[test]
     fn bad_records_are_refused_with_the_row() {

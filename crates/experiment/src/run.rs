@@ -516,7 +516,10 @@ fn write(
     if let Some(statements) = &first.statements {
         let rows: Vec<AccountRow> = (0..clients)
             .map(|k| {
-                let data = charged.map_or_else(|| world.train[k].fingerprint(), |(book, _)| book.data(k));
+                let data = charged.map_or_else(
+                    || plan.records(&world.train[k], world.test[k].as_deref()),
+                    |(book, _)| book.data(k),
+                );
                 let name = world.federation.client_name(k as u32);
                 let charged = charged.map(|(_, all)| &all[k]);
                 AccountRow::new(name, &data, &statements[k], &first.accounts[k], charged)

@@ -96,6 +96,22 @@ fn a_budget_spans_runs_and_the_run_goes_on_without_those_who_refuse() {
     );
 }
 
+/// A user's own records stay the same whichever of them a seed takes for testing.
+#[test]
+fn another_division_of_the_same_records_spends_from_the_same_budget() {
+    let bench = Bench::new();
+    bench.good(&["new", "mine"]);
+    let private = "privacy.mechanism=zcdp model.feature_norm=1 model.huber=1 run.rounds=5 run.repeats=1 \
+                   data.test_fraction=0.25 privacy.ledger=spent";
+    let sets: Vec<&str> = private.split_whitespace().flat_map(|set| ["--set", set]).collect();
+    for (out, more) in [("one", "run.seed=1"), ("two", "run.seed=2"), ("three", "data.test_fraction=0.5")] {
+        bench.good(&[&["run", "mine/wards.toml", "--out", out], &sets[..], &["--set", more]].concat());
+    }
+    for row in chains(&bench, "mine/spent") {
+        assert_eq!((&row["runs"], &row["releases"]), (&3.into(), &15.into()), "{row}");
+    }
+}
+
 #[test]
 fn the_table_names_the_largest_client_and_its_lines() {
     let bench = bench();

@@ -21,13 +21,13 @@ pub struct Hosted {
     pub test: Option<Arc<Dataset>>,
     /// How its features were standardised: means, then scales; empty where they were not.
     pub scaling: Vec<f64>,
-    /// A digest of the training records: the client's ledger belongs to it.
+    /// A digest of its records: the client's ledger belongs to it.
     pub fingerprint: [u8; 32],
 }
 
 impl Hosted {
-    fn new(id: u32, train: Arc<Dataset>, test: Option<Arc<Dataset>>, scaling: Vec<f64>) -> Self {
-        let fingerprint = train.fingerprint();
+    fn new(plan: &Plan, id: u32, train: Arc<Dataset>, test: Option<Arc<Dataset>>, scaling: Vec<f64>) -> Self {
+        let fingerprint = plan.records(&train, test.as_deref());
         Self { id, train, test, scaling, fingerprint }
     }
 }
@@ -36,6 +36,16 @@ impl Plan {
     /// Whether the records are a user's own, which no other machine can draw or download.
     pub fn own_records(&self) -> bool {
         matches!(self.config.data_source.as_str(), "csv" | "parquet")
+    }
+
+    /// The digest of a client's records, to which its ledger belongs. Of a user's own, test records are the client's as
+    /// well: another seed divides the same records in another way, and must not begin another ledger.
+    pub(crate) fn records(&self, train: &Dataset, test: Option<&Dataset>) -> [u8; 32] {
+        if !self.own_records() {
+            return train.fingerprint();
+        }
+        let sets: Vec<&Dataset> = [train].into_iter().chain(test).collect();
+        Dataset::fingerprint_of_all(&sets)
     }
 
     /// The records of some clients, by id. Drawn and public data are drawn as a whole, and the clients picked; of
@@ -72,7 +82,7 @@ impl Plan {
                 compare(roster, client)?;
             }
             let hosted =
-                |client: PartClient| Hosted::new(client.id, client.train, client.test, client.scaling);
+                |client: PartClient| Hosted::new(self, client.id, client.train, client.test, client.scaling);
             return Ok(part.into_iter().map(hosted).collect());
         }
         let world = self.world_from(&source, &values, base, repeat)?;
@@ -86,7 +96,7 @@ impl Plan {
         let pick = |&id: &u32| {
             let at = id as usize;
             let scaling = world.scaling.get(at).cloned().unwrap_or_default();
-            Hosted::new(id, Arc::clone(&world.train[at]), world.test[at].clone(), scaling)
+            Hosted::new(self, id, Arc::clone(&world.train[at]), world.test[at].clone(), scaling)
         };
         Ok(ids.iter().map(pick).collect())
     }

@@ -289,7 +289,7 @@ fn a_host_with_its_own_file_has_the_records_of_one_process() {
             assert_eq!(hosted[0].train, world.train[id], "{}", client.name);
             assert_eq!(hosted[0].test, world.test[id]);
             assert_eq!(hosted[0].scaling, world.scaling[id]);
-            assert_eq!(hosted[0].fingerprint, world.train[id].fingerprint());
+            assert_eq!(hosted[0].fingerprint, plan.records(&world.train[id], world.test[id].as_deref()));
         }
     }
 }

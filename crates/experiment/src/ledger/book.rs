@@ -113,7 +113,7 @@ impl Book {
         let mut clients = Vec::with_capacity(world.train.len());
         for (id, train) in world.train.iter().enumerate() {
             let name = world.federation.client_name(id as u32).to_string();
-            let data = train.fingerprint();
+            let data = plan.records(train, world.test[id].as_deref());
             let seed = simulated_secret(plan.seed(0), id as u32);
             let secret = *blake3::keyed_hash(&seed, &run).as_bytes();
             let mark = match vault.state(&run, &name) {
