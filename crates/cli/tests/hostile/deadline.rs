@@ -220,7 +220,7 @@ fn without_a_fifth_of_its_clients_a_run_ends_as_if_they_did_not_exist() {
     // What their records would have told is lost to any method; nothing else may be.
     let Some(measured) = never_there(1) else { return };
     assert!((measured.deadline / measured.only_those - 1.0).abs() < 0.1);
-    // And what it loses against everybody is, in decibels, less than a tenth.
+    // A guard against losing much more than that. As a plain ratio it is 1.02 to 1.33 over five seeds.
     assert!(decibels(measured.deadline) < 0.9 * decibels(measured.everybody));
 }
 
