@@ -73,6 +73,36 @@ INDEPENDENT = {
         "GFedMtl, tau 0.5": {50: -21.55, 100: -21.54},
         "GFedMtl, tau 0.5, no edges": {50: -10.60, 100: -11.98},
     },
+    "fedgl-fig2a": {
+        "IGL": {10: 0.274, 40: 0.432, 100: 0.634},
+        "FedAvg": {10: 0.307, 40: 0.420, 100: 0.520},
+        "FedGL": {10: 0.324, 40: 0.479, 100: 0.659},
+        "FedGL consensus": {10: 0.408, 40: 0.629, 100: 0.801},
+    },
+    "fedgl-fig3": {
+        "FedAvg": {0.2: 0.286, 0.4: 0.420, 0.6: 0.522, 0.8: 0.704},
+        "FedGL": {0.2: 0.475, 0.4: 0.541, 0.6: 0.578, 0.8: 0.714},
+    },
+    "fedgl-exact": {
+        "exact": {50: 0.600, 100: 0.696, 1000: 0.953},
+        "Algorithm 1": {50: 0.569, 100: 0.655, 1000: 0.844},
+        "exact, scale-free error": {50: 0.616, 100: 0.547, 1000: 0.358},
+        "Algorithm 1, scale-free error": {50: 0.676, 100: 0.658, 1000: 0.636},
+    },
+}
+
+# What is shown of an experiment with graphs that has no sweep: metrics of all clients, and of each.
+ENDS = {
+    "fedgl-fig2c": (("mcc.client",), "mcc.client"),
+    "fedgl-fig2d": (("relative_error.client", "scaled_error.client"), "relative_error.client"),
+    "fedgl-fig4": (("mcc.client", "mcc.consensus", "relative_error.client", "scaled_error.client"), None),
+    "fedgl-table1": ((), "gamma"),
+    "fedgl-table2": (
+        ("nmi.client", "rand.client", "fmi.client", "nmi.consensus", "rand.consensus", "fmi.consensus"),
+        "nmi.client",
+    ),
+    "fedgl-fig8": (("nmi.client", "nmi.consensus", "density.consensus"), None),
+    "fedgl-fig9": (("density.client", "density.consensus"), "density.client"),
 }
 
 
@@ -82,7 +112,7 @@ def plain(x):
 
 
 def digits(unit):
-    return 1 if unit == "%" else 2
+    return {"%": 1, "": 3}.get(unit, 2)
 
 
 def measured(point, unit, best=False):
@@ -101,7 +131,7 @@ def columns(result, points):
     """The x values that are shown, and whether they are rounds."""
     if result["x"] != "round":
         return sorted({x for curve in points.values() for x in curve}), False
-    rounds = IMAGE_ROUNDS if result["unit"] == "%" else ROUNDS
+    rounds = {"%": IMAGE_ROUNDS, "": range(1, 9)}.get(result["unit"], ROUNDS)
     longest = max(points.values(), key=len)
     return [x for x in rounds if x in longest], True
 
@@ -111,7 +141,8 @@ def curves(result):
     points = {curve["label"]: {p["x"]: p for p in curve["points"]} for curve in result["curves"]}
     other = INDEPENDENT.get(result["name"], {})
     xs, rounds = columns(result, points)
-    pick = max if unit == "%" else min
+    # What is no decibel and no percent differs from curve to curve, so nothing is called best.
+    pick = {"%": max, "": lambda means: None}.get(unit, min)
 
     def best(label, x):
         """Of a round: the best method. Of a sweep: the best value of each method."""
@@ -124,7 +155,7 @@ def curves(result):
 
     def theirs(label, x):
         value = other.get(label, {}).get(x)
-        return f"{value:.2f}" if value is not None else "-"
+        return f"{value:.{digits(unit)}f}" if value is not None else "-"
 
     if rounds:
         rows = []
@@ -132,10 +163,10 @@ def curves(result):
             rows.append([label] + [cell(label, x) for x in xs])
             if label in other:
                 rows.append(["*independent implementation*"] + [theirs(label, x) for x in xs])
-        return table([f"{unit}, after round"] + [plain(x) for x in xs], rows)
+        return table([f"{unit}, after round" if unit else "after round"] + [plain(x) for x in xs], rows)
     head = [f"`{result['x']}`"]
     for label in points:
-        head += [f"{label} ({unit})"] + (["*independent implementation*"] if label in other else [])
+        head += [f"{label} ({unit})" if unit else label] + (["*independent implementation*"] if label in other else [])
     rows = []
     for x in xs:
         row = [plain(x)]
@@ -155,15 +186,17 @@ def agreement(result):
             if point is None:
                 sys.exit(f"{result['name']}: curve {label!r} has no point at {x}")
             gap = point["mean"] - value
-            gaps.append((abs(gap) / math.hypot(point["stderr"], INDEPENDENT_ERROR), gap, label, x))
+            # Where the error of the other implementation is not known, it is taken to be like ours.
+            other = INDEPENDENT_ERROR if result["unit"] else point["stderr"]
+            gaps.append((abs(gap) / math.hypot(point["stderr"], other), gap, label, x))
     if not gaps:
         return []
     score, gap, label, x = max(gaps)
     where = f"{label} at {plain(x)}"
     return [
         "",
-        f"Against the independent implementation: {len(gaps)} values, the furthest is {where} with {gap:+.2f} dB, "
-        f"{score:.1f} combined standard errors.",
+        f"Against the independent implementation: {len(gaps)} values, the furthest is {where} with "
+        f"{gap:+.{digits(result['unit'])}f}{' ' + result['unit'] if result['unit'] else ''}, {score:.1f} combined standard errors.",
     ]
 
 
@@ -171,10 +204,13 @@ def privacy(result):
     """One line per bound; the curves of a sweep differ in what they spend."""
     if result["x"] != "round":
         return []
-    lines = {}
+    lines, refuted = {}, False
     for curve in result["curves"]:
         spent = curve.get("privacy") or {}
         if spent.get("epsilon") is None:
+            continue
+        if spent["bound"].startswith("refuted"):
+            refuted = True
             continue
         text = (
             f"{spent['zcdp']:.3f} zCDP for the client that spent most, which is epsilon {spent['epsilon']:.2f} at delta "
@@ -187,6 +223,8 @@ def privacy(result):
         kinds = sorted(set(bounds))
         kind = f"bound {kinds[0]}" if len(kinds) == 1 else "the same for both kinds of bound"
         out += ["", f"Privacy ({kind}): {text}"]
+    if refuted:
+        out += ["", "No guarantee where an epsilon is only claimed: an audit refutes the mechanism of the paper."]
     return out
 
 
@@ -201,15 +239,40 @@ def claims(result):
     return [""] + lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
+def ends(result):
+    """Curves in rows: some metrics after the last round, then one of them client by client."""
+    metrics, each = ENDS[result["name"]]
+    curves, lines = result["curves"], []
+    if metrics:
+        cell = lambda curve, name: measured(curve["final"][name], "") if name in curve["final"] else "-"
+        lines = table(["after the last round", *metrics], [[c["label"]] + [cell(c, name) for name in metrics] for c in curves])
+    rows = [[c["label"]] + [measured(p, "") for p in c["by_client"][each]] for c in curves if each in c.get("by_client", {})]
+    if rows:
+        head = [f"{each}, client"] + [str(i) for i in range(1, len(rows[0]))]
+        lines += ([""] if lines else []) + table(head, rows)
+    return lines
+
+
 def section(result):
     metric, model = result["metric"].split(".")
     kind = {
+        "mcc": "Matthews correlation of the edges, (34),",
+        "relative_error": "Relative error of the weights, (35),",
+        "nmi": "Normalised mutual information of the communities with the objects",
+        "density": "Share of pairs with an edge",
         "nmsd": "NMSD (50)",
         "reference": "Error against least squares on the pooled test data, (19),",
         "accuracy": "Test accuracy",
     }[metric]
-    head = f"{kind} of the {model} model in {result['unit']}, mean ± standard error of {result['repeats']} repeats; best in bold."
-    return "\n".join([head, ""] + curves(result) + agreement(result) + privacy(result) + claims(result))
+    runs = f"mean ± standard error of {result['repeats']} repeats" if result["repeats"] > 1 else "one run"
+    head = f"{kind} of the {model} model in {result['unit']}, {runs}; best in bold."
+    if not result["unit"]:
+        # Labels say where a curve shows another metric or the consensus graph.
+        head = f"{kind} of the {model} graph, unless a label says otherwise; {runs}."
+        if result["name"] in ENDS and not ENDS[result["name"]][0]:
+            head = f"{ENDS[result['name']][1]} by client; {runs}."
+    shown = ends if result["name"] in ENDS else curves
+    return "\n".join([head, ""] + shown(result) + agreement(result) + privacy(result) + claims(result))
 
 
 def main():

@@ -74,6 +74,9 @@ pub(crate) enum Command {
     /// Show what clients spent on their data, over all runs, and check it
     #[command(after_help = EXIT_CODES)]
     Ledger(Ledger),
+    /// Learn graphs from signals; inspect graphs, compare them with a truth, find communities
+    #[command(subcommand)]
+    Graph(crate::graph::Command),
     /// List the methods, or the parameters of one
     Algorithms(Algorithms),
     /// Look at data before they are used

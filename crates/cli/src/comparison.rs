@@ -10,7 +10,7 @@ use crate::run::checkpoints;
 use fedkin_core::params::Value;
 use fedkin_experiment::config::{self, Override, Source};
 use fedkin_experiment::report::{Verdict, text_table};
-use fedkin_experiment::{ASSUMED, Comparison, CurveResult, Prepared, figures, library, paired, tables};
+use fedkin_experiment::{Comparison, CurveResult, Prepared, figures, library, paired, tables};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -81,8 +81,8 @@ fn compare(
     training: &Training,
 ) -> Result<(Comparison, PathBuf), Failure> {
     let prepared = Prepared::new(source, base, overrides)?;
-    if prepared.trusts() {
-        output::warn(ASSUMED);
+    for doubt in prepared.doubts() {
+        output::warn(doubt);
     }
     let out = input::out(training, prepared.name());
     let config = config::load(source, overrides, &tables()).map_err(fedkin_experiment::Error::from)?;

@@ -95,6 +95,9 @@ fn text(view: &View, client: Option<&str>) -> String {
     text
 }
 
+/// The bound of a price that was refuted.
+const REFUTED: &str = "refuted by audit: no guarantee";
+
 /// The weakest guarantee: never the mean.
 fn headline(view: &View) -> String {
     let Some(row) = view.largest.and_then(|at| view.chains.get(at)) else {
@@ -103,11 +106,19 @@ fn headline(view: &View) -> String {
     let name = &row.client;
     let mut text = match row.epsilon {
         None => {
-            let open = view.chains.iter().filter(|row| row.epsilon.is_none()).count();
+            let open = view
+                .chains
+                .iter()
+                .filter(|other| other.epsilon.is_none() && other.bound == row.bound)
+                .count();
+            let (what, end) = if row.bound == REFUTED {
+                ("the price is a claim that an audit has refuted", "no epsilon holds")
+            } else {
+                ("something left without noise", "epsilon is infinite")
+            };
             format!(
-                "{}: something left without noise at {} of {}, {name} among them; epsilon is infinite\n",
+                "{}: {what} at {open} of {}, {name} among them; {end}\n",
                 paint(BAD, "NOT PRIVATE"),
-                open,
                 count(view.chains.len(), "client"),
             )
         }
@@ -141,6 +152,7 @@ fn table(rows: &[&Held]) -> String {
     ];
     let epsilon = |row: &Held, value: Option<f64>| match (row.releases, row.epsilon, value) {
         (0, ..) => String::new(),
+        (_, None, _) if row.bound == REFUTED => "none".into(),
         (_, None, _) => "infinite".into(),
         (.., value) => value.map_or_else(String::new, number::plain),
     };
@@ -161,6 +173,7 @@ fn table(rows: &[&Held]) -> String {
                 match row.bound.as_str() {
                     "assumed, not enforced" => "ASSUMED".into(),
                     "not private" => "NOT PRIVATE".into(),
+                    REFUTED => "REFUTED".into(),
                     word => word.to_string(),
                 },
                 row.head.as_deref().map_or_else(|| "none".into(), short),
@@ -195,7 +208,11 @@ fn lines(lines: &[Details]) -> String {
                 line.step.to_string(),
                 line.what.clone(),
                 line.mechanism.clone(),
-                if line.bound.starts_with("assumed") { "ASSUMED".into() } else { line.bound.clone() },
+                match line.bound.as_str() {
+                    REFUTED => "REFUTED".into(),
+                    word if word.starts_with("assumed") => "ASSUMED".into(),
+                    word => word.to_string(),
+                },
                 number::plain(line.sigma),
                 line.numbers.to_string(),
                 number::plain(line.zcdp),
@@ -208,7 +225,7 @@ fn lines(lines: &[Details]) -> String {
 }
 
 /// Columns side by side; those named are numbers and end on one line.
-fn aligned(head: &[&str], rows: &[Vec<String>], numbers: &[usize]) -> String {
+pub(crate) fn aligned(head: &[&str], rows: &[Vec<String>], numbers: &[usize]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([head[column].len()]).max().unwrap_or(0)

@@ -9,6 +9,7 @@ mod args;
 mod audit;
 mod comparison;
 mod failure;
+mod graph;
 mod input;
 mod ledger;
 mod network;
@@ -68,6 +69,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         Command::Status(args) => network::status(&args),
         Command::Privacy(command) => privacy::privacy(&command),
         Command::Ledger(args) => ledger::ledger(&args),
+        Command::Graph(command) => graph::graph(&command),
         Command::Algorithms(args) => about::algorithms(&args),
         Command::Data(DataCommand::Inspect(args)) => about::inspect(&args),
         Command::Config(ConfigCommand::Check(args)) => about::check(&args),

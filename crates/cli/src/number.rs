@@ -6,7 +6,7 @@ pub(crate) fn estimate(mean: f64, stderr: Option<f64>) -> String {
         Some(error) if mean.is_finite() => {
             // Two digits of the error say what it is worth; more than twelve are noise.
             let digits = (1 - error.log10().floor() as i32).clamp(0, 12) as usize;
-            if mean.abs() >= 1e7 {
+            if mean.abs() >= 1e7 || (mean != 0.0 && mean.abs() < 1e-4) {
                 format!("{mean:.3e} ± {error:.1e}")
             } else {
                 format!("{mean:.digits$} ± {error:.digits$}")
@@ -64,6 +64,7 @@ mod tests {
         assert_eq!(estimate(0.5, None), "0.5000");
         assert_eq!(estimate(f64::NAN, Some(0.1)), "NaN");
         assert_eq!(estimate(1.0, Some(0.0)), "1.000");
+        assert_eq!(estimate(6.2e-10, Some(1.2e-10)), "6.200e-10 ± 1.2e-10");
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::writing(&error))
 }
 
+/// What is said before a run begins.
+const SAID_BEFORE: [&str; 2] = [fedkin_experiment::ASSUMED, fedkin_experiment::REFUTED];
+
 /// Warnings beside JSON: for a person who watches; scripts read them in the JSON.
 pub(crate) fn warn_aside(warnings: &[String]) {
     if !std::io::stderr().is_terminal() {
@@ -45,7 +48,7 @@ pub(crate) fn warn_aside(warnings: &[String]) {
     }
     let mut err = anstream::stderr().lock();
     // What was said before the run began is not said again.
-    for warning in warnings.iter().filter(|warning| *warning != fedkin_experiment::ASSUMED) {
+    for warning in warnings.iter().filter(|warning| !SAID_BEFORE.contains(&warning.as_str())) {
         let _ = writeln!(err, "{} {warning}", paint(DOUBT, "warning:"));
     }
 }

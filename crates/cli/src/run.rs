@@ -7,9 +7,10 @@ use crate::network;
 use crate::number;
 use crate::output::{self, DOUBT, Facts, count};
 use crate::progress;
+use fedkin_core::algorithm::registry;
 use fedkin_core::privacy::Sampler;
 use fedkin_experiment::config::{self, Config};
-use fedkin_experiment::{ASSUMED, Finished, Metric, Plan, SampledReleases, Shown, tables};
+use fedkin_experiment::{ASSUMED, Finished, Metric, Plan, REFUTED, SampledReleases, Shown, tables};
 use serde::Serialize;
 use std::path::Path;
 
@@ -31,8 +32,8 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let whole = config::load(&source, &overrides, &tables()).map_err(fedkin_experiment::Error::from)?;
     let base = input::base(&args.file);
     let plan = Plan::load(&source, &base, &overrides, &[])?;
-    if plan.trusts() {
-        output::warn(ASSUMED);
+    if let Some(doubt) = plan.doubt() {
+        output::warn(doubt);
     }
     let out = input::out(training, plan.name());
     let start = Start::of(&out);
@@ -75,11 +76,18 @@ fn warn(finished: &mut Finished) {
     if finished.privacy.bound.starts_with("assumed") && !said {
         finished.warnings.push(ASSUMED.into());
     }
+    if finished.privacy.bound.starts_with("refuted") && !finished.warnings.iter().any(|said| said == REFUTED)
+    {
+        finished.warnings.push(REFUTED.into());
+    }
     if let Some(count) = finished.r#final.get("rejected") {
+        let has_penalty = registry::find(&finished.algorithm)
+            .is_ok_and(|row| row.params.iter().any(|param| param.name == "penalty"));
         finished.warnings.push(format!(
             "uploads were rejected, {} in the last round with any: not finite, or a norm above run.max_norm; \
-             the iteration may be diverging, and a larger `algorithm.penalty` may help",
-            number::count(*count)
+             the iteration may be diverging{}",
+            number::count(*count),
+            if has_penalty { ", and a larger `algorithm.penalty` may help" } else { "" }
         ));
     }
 }
@@ -148,6 +156,8 @@ fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[S
 /// Every metric once: in decibels where it has them, in percent where it is a share.
 fn finals(finished: &Finished) -> Vec<String> {
     let has = |name: &str| finished.r#final.contains_key(name);
+    let graphs = registry::find(&finished.algorithm).is_ok_and(|row| row.graphs);
+    let thing = if graphs { "graph" } else { "model" };
     let mut rows: Vec<(String, String)> = Vec::new();
     for (name, &mean) in &finished.r#final {
         let (metric, model) = name.split_once('.').unwrap_or((name, ""));
@@ -168,19 +178,34 @@ fn finals(finished: &Finished) -> Vec<String> {
             "rejected" | "refused" => number::count(mean),
             _ => number::estimate(scale * mean, stderr.map(|error| scale * error)) + unit,
         };
-        rows.push((words(plain, model), value));
+        rows.push((words(plain, model, thing), value));
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.into_iter().map(|(name, value)| format!("{name:width$}  {value:>16}")).collect()
 }
 
 /// `nmsd` of `served` in words. Counts have no model.
-fn words(metric: &str, model: &str) -> String {
+fn words(metric: &str, model: &str, thing: &str) -> String {
     match (metric, model) {
         ("rejected" | "refused", _) => format!("{metric} uploads, last round with any"),
         ("snr", _) => "signal to noise of an upload".to_string(),
-        (metric, "") => metric.to_string(),
-        (metric, model) => format!("{metric} of the {model} model"),
+        ("kkt", _) => "distance from the optimality conditions".to_string(),
+        (metric, model) => {
+            let name = match metric {
+                "mcc" => "MCC",
+                "nmi" => "NMI",
+                "rand" => "Rand index",
+                "fmi" => "Fowlkes-Mallows index",
+                "relative_error" => "relative error",
+                "scaled_error" => "scale-free relative error",
+                "held_out" => "held-out objective",
+                "step_times_lipschitz" => "step times Lipschitz constant (1 at most)",
+                "consensus_moved" => "squared move of the consensus",
+                "moved" => "squared move of the graphs",
+                other => other,
+            };
+            if model.is_empty() { name.to_string() } else { format!("{name} of the {model} {thing}") }
+        }
     }
 }
 
@@ -191,9 +216,13 @@ fn privacy(finished: &Finished) -> String {
         return "nothing left a client".into();
     }
     let Some(epsilon) = privacy.epsilon else {
+        if privacy.bound.starts_with("refuted") {
+            return "NOT PRIVATE: the noise is that of a paper whose claim was refuted by an audit".into();
+        }
         return match &privacy.ledger {
             Some(ledger) if ledger.disclosed_before > 0 => {
-                "NOT PRIVATE: earlier runs on the same data let something out without noise".into()
+                "NOT PRIVATE: earlier runs on the same data let something out without noise that protects"
+                    .into()
             }
             _ => "no mechanism: uploads are not private".into(),
         };
@@ -206,8 +235,12 @@ fn privacy(finished: &Finished) -> String {
         Some(ledger) if ledger.runs > 1 => format!(" in {} runs on the same data", ledger.runs),
         _ => String::new(),
     };
+    // Where epsilon was asked for, it was that of the exact composition.
+    let exact = privacy.epsilon_gaussian.filter(|_| privacy.mechanism == "one-shot");
+    let exact = exact
+        .map_or_else(String::new, |epsilon| format!(", {} by exact composition", number::plain(epsilon)));
     let price = if privacy.sampled.is_empty() {
-        format!("{} zCDP", number::plain(privacy.zcdp))
+        format!("{} zCDP{exact}", number::plain(privacy.zcdp))
     } else {
         let sampled: Vec<String> = privacy.sampled.iter().map(SampledReleases::words).collect();
         sampled.join(", ")

@@ -179,6 +179,11 @@ fn the_how_tos_work_when_followed() {
 }
 
 #[test]
+fn the_page_on_graphs_works_when_followed() {
+    check("docs/guide/graphs.md");
+}
+
+#[test]
 fn the_audit_page_works_when_followed() {
     check("docs/audit.md");
 }
@@ -197,7 +202,7 @@ fn every_page_of_the_guide_is_followed() {
         .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "md"))
         .collect();
     pages.sort_unstable();
-    assert_eq!(pages, ["howto.md", "tutorial.md"], "give a new page its test here");
+    assert_eq!(pages, ["graphs.md", "howto.md", "tutorial.md"], "give a new page its test here");
 }
 
 #[test]
@@ -210,6 +215,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/reproductions.md",
         "docs/guide/tutorial.md",
         "docs/guide/howto.md",
+        "docs/guide/graphs.md",
     ] {
         let path = root().join(name);
         let page = fs::read_to_string(&path).unwrap();

@@ -1,6 +1,7 @@
 //! The maths and the state machines of Fedkin: no I/O, no clock, no async, no global random numbers.
 //!
 //! - [`federation`]: who takes part; [`graph`]: the graph of servers.
+//! - [`eigen`]: the spectrum of a symmetric matrix.
 //! - [`model`]: objective, gradient, proximal step, prediction.
 //! - [`privacy`]: what may leave a client, at which price, written down where.
 //! - [`algorithm`]: the trait every method implements, and the registry of methods.
@@ -11,6 +12,7 @@
 pub mod algorithm;
 pub mod codec;
 pub mod dataset;
+pub mod eigen;
 pub mod federation;
 pub mod fingerprint;
 pub mod graph;
@@ -20,6 +22,7 @@ pub mod params;
 pub mod privacy;
 pub mod rng;
 pub mod round;
+pub mod signals;
 
 pub use dataset::{Dataset, DatasetError};
 pub use federation::{Arrange, Entry, Federation, FederationError, Member};

@@ -227,6 +227,18 @@ impl Cholesky {
             axpy(-x, &current[..i], &mut b[..i]);
         }
     }
+
+    /// Replaces `b` by the solution of `R' x = b`, where `A = R R'`. From a standard normal `b` comes a normal
+    /// `x` whose covariance is the inverse of `A`.
+    pub fn solve_transposed(&self, b: &mut [f64]) {
+        debug_assert_eq!(b.len(), self.order);
+        for i in (0..self.order).rev() {
+            let current = row(&self.lower, i);
+            let x = b[i] * current[i];
+            b[i] = x;
+            axpy(-x, &current[..i], &mut b[..i]);
+        }
+    }
 }
 
 /// The solve of a system of `N` equations, at most 16: the same sums in the same order as the long way.
@@ -399,6 +411,10 @@ mod tests {
         let mut b = [2.0, -1.0];
         factor.solve(&mut b);
         assert!((b[0] - 1.0).abs() < 1e-15 && (b[1] + 1.0).abs() < 1e-15);
+        // R' = [[2, 1], [0, sqrt 2]]; R' [1, 1] = [3, sqrt 2]
+        let mut b = [3.0, 2f64.sqrt()];
+        factor.solve_transposed(&mut b);
+        assert!((b[0] - 1.0).abs() < 1e-15 && (b[1] - 1.0).abs() < 1e-15);
         assert!(Cholesky::factor(vec![1.0, 2.0, 1.0], 2).is_none());
         assert!(Cholesky::factor(vec![f64::NAN], 1).is_none());
     }

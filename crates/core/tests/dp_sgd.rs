@@ -6,7 +6,7 @@ use fedkin_core::algorithm::registry::Method;
 use fedkin_core::algorithm::{Algorithm, Context, FedAvg, ROUND, Run};
 use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
-use fedkin_core::model::{Loss, Model};
+use fedkin_core::model::{Loss, Model, Problem};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::{Chain, Clip, DpSgd, Privacy, Sampler};
 use fedkin_core::rng::simulated_secret;
@@ -52,7 +52,8 @@ impl Bench {
             clusters: 1,
             privacy,
         };
-        let algorithm = FedAvg::build(&values, &Context { model, privacy }).unwrap();
+        let algorithm =
+            FedAvg::build(&values, &Context { problem: Problem::Linear(model), privacy }).unwrap();
         let setting = Arc::new(Setting { algorithm, run, fingerprint: [1; 32] });
         Self { federation, data, setting, local_steps }
     }

@@ -12,7 +12,7 @@ use fedkin_core::algorithm::{
 };
 use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
-use fedkin_core::model::{Loss, Model, Unsolved};
+use fedkin_core::model::{Loss, Model, Problem, Unsolved};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::{Bound, Chain, Gate, Gaussian, Privacy, Refusal, Released, Sampler, Unit, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
@@ -83,7 +83,8 @@ impl Bench {
             clusters: 1,
             privacy,
         };
-        let algorithm = Method4::build(&values, &Context { model, privacy }).unwrap();
+        let algorithm =
+            Method4::build(&values, &Context { problem: Problem::Linear(model), privacy }).unwrap();
         Arc::new(Setting { algorithm, run, fingerprint: [1; 32] })
     }
 

@@ -140,6 +140,14 @@ pub enum DataError {
     /// The roster was refused.
     #[error(transparent)]
     Federation(#[from] FederationError),
+    /// The signals of one client are no signals to learn a graph from.
+    #[error("client {client:?}: {message}")]
+    Client {
+        /// Which client.
+        client: String,
+        /// What is wrong, what was expected, what to do.
+        message: String,
+    },
     /// The records of one client were refused.
     #[error("client {client:?}: {source}")]
     Records {
@@ -174,6 +182,10 @@ pub struct Conflict {
 impl DataError {
     pub(crate) fn config(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Config { key: key.into(), message: message.into() }
+    }
+
+    pub(crate) fn client(client: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Client { client: client.into(), message: message.into() }
     }
 
     pub(crate) fn file(file: &Path, message: impl Into<String>) -> Self {

@@ -2,11 +2,11 @@
 
 use crate::array::{Array, Numbers};
 use crate::error::DataError;
+use crate::idx;
 use crate::npz::Npz;
-use crate::{idx, options};
+use crate::places::{SetPlace, plain_or_packed};
 use fedkin_core::params::Value;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -102,29 +102,11 @@ impl Set {
         }
     }
 
-    fn folder(&self, path: Option<&str>, base: &Path, data: Option<OsString>) -> Result<PathBuf, DataError> {
-        match (path, data) {
-            (Some(path), _) => Ok(options::resolve(base, path)),
-            (None, Some(data)) if !data.is_empty() => Ok(PathBuf::from(data).join(self.name)),
-            (None, _) => Err(DataError::config(
-                "path",
-                format!(
-                    "where is {}? Set `path` in [data] to the folder that holds {}, or set the environment variable \
-                     FEDKIN_DATA to the folder above it",
-                    self.name, self.expected
-                ),
-            )),
-        }
-    }
-
     /// The decoded set, from memory where it was decoded before.
     pub(crate) fn images(&self, path: Option<&str>, base: &Path) -> Result<Arc<Images>, DataError> {
-        let folder = self.folder(path, base, std::env::var_os("FEDKIN_DATA"))?;
-        let files = (self.files)(&folder).ok_or(DataError::NoSet {
-            set: self.name,
-            looked: folder,
-            expected: self.expected,
-        })?;
+        let place = SetPlace { set: self.name, folder: self.name, expected: self.expected };
+        let folder = place.find(path, base)?;
+        let files = (self.files)(&folder).ok_or_else(|| place.missing(folder))?;
         let mut stamp = Stamp::new();
         for file in &files {
             let about = std::fs::metadata(file).map_err(|source| DataError::io(file, source))?;
@@ -145,9 +127,7 @@ impl Set {
 fn idx_files(folder: &Path) -> Option<Vec<PathBuf>> {
     ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"]
         .iter()
-        .map(|name| {
-            [folder.join(name), folder.join(format!("{name}.gz"))].into_iter().find(|path| path.is_file())
-        })
+        .map(|name| plain_or_packed(folder, name))
         .collect()
 }
 
@@ -209,21 +189,4 @@ fn half(file: &Path, images: Array, labels: &Array, classes: usize) -> Result<Ha
         by_class[label as usize].push(image as u32);
     }
     Ok(([rows, columns], Part { pixels, by_class }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_folder_comes_from_the_config_or_the_environment() {
-        let base = Path::new("configs");
-        let folder = |path, data: Option<&str>| MNIST.folder(path, base, data.map(OsString::from));
-        assert_eq!(folder(Some("here"), Some("/data")).unwrap(), base.join("here"));
-        assert_eq!(folder(None, Some("/data")).unwrap(), Path::new("/data/mnist"));
-        for data in [None, Some("")] {
-            let message = folder(None, data).unwrap_err().to_string();
-            assert!(message.contains("Set `path` in [data]") && message.contains("FEDKIN_DATA"), "{message}");
-        }
-    }
 }

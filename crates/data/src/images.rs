@@ -228,6 +228,7 @@ fn test_set(
 /// Deals the images of a set to the clients of a drawn federation.
 pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, DataError> {
     let (values, seed) = (request.values, request.seed);
+    crate::signals::check::has_targets(request.task, set.name)?;
     let tasks = tasks(values, set)?;
     let (least, most) = options::counts(values, "images_per_class", set.images_per_class)?;
     let norm = values.text("scale") == Some("norm");

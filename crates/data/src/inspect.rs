@@ -136,7 +136,8 @@ pub fn inspect(path: &Path, options: &Options) -> Result<Inspection, DataError> 
     Ok(inspection)
 }
 
-fn detect(path: &Path) -> Result<(Format, bool), DataError> {
+/// The format by the first bytes, and whether gzip is around it.
+pub(crate) fn detect(path: &Path) -> Result<(Format, bool), DataError> {
     let start = |mut input: Box<dyn Read>| {
         let mut bytes = Vec::new();
         input

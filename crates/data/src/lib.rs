@@ -19,9 +19,11 @@ pub mod npz;
 mod options;
 pub mod parquet;
 mod part;
+mod places;
 mod records;
 mod roster;
 mod schema;
+mod signals;
 mod standardise;
 mod synthetic;
 pub mod table;
@@ -34,8 +36,12 @@ pub use inspect::{ColumnSummary, Counts, Format, Inspection, Options, inspect};
 pub use part::{Constant, Part, PartClient, constants, declared, load_part};
 pub use records::{Records, read_records};
 pub use schema::{Feature, Schema};
+pub use signals::{
+    Signals, SignalsOptions, distances_world, holds_distances, node_names, pair_names, read_distances,
+    read_signals, read_signals_by_client, read_signals_of, signals_world,
+};
 pub use topology::{GRAPH_PARAMS, GraphKind, TopologySpec, build as build_topology, topology_spec};
-pub use world::{Truth, World};
+pub use world::{Nodes, Truth, World};
 
 use fedkin_core::params::{Param, Values, suggest};
 use std::path::Path;
@@ -74,6 +80,31 @@ pub const SOURCES: &[Source] = &[
         params: tabular::PARAMS,
     },
     Source { name: "parquet", summary: "your own records in a Parquet file", params: tabular::PARAMS },
+    Source {
+        name: "signals",
+        summary: "your own signals to learn graphs from, one file per client: CSV, Parquet, NPZ or AFNI .1D",
+        params: signals::source::PARAMS,
+    },
+    Source {
+        name: signals::synthetic::NAME,
+        summary: "smooth signals on known graphs that share a consensus graph, as in the FedGL paper",
+        params: signals::synthetic::PARAMS,
+    },
+    Source {
+        name: "students",
+        summary: "smooth signals on the social networks of 32 students of Ljubljana, one network per client",
+        params: signals::students::PARAMS,
+    },
+    Source {
+        name: "coil20",
+        summary: "images of turning objects as nodes, pixels as signals, one range of angles per client",
+        params: signals::coil20::PARAMS,
+    },
+    Source {
+        name: "abide",
+        summary: "activity of brain regions of people with and without autism, one person per client",
+        params: signals::abide::PARAMS,
+    },
 ];
 
 /// The source of this name, or an error that lists the known ones.
@@ -91,6 +122,8 @@ pub enum Task {
     Regression,
     /// Exactly 0 or 1.
     Classification,
+    /// There are none: the records are signals, and the columns are the nodes of a graph to be learnt. Targets are 0.
+    Signals,
 }
 
 /// What to load.
@@ -119,6 +152,11 @@ pub fn load(request: &Request<'_>) -> Result<World, DataError> {
         "organamnist" => images::load(request, &image_sets::ORGANS),
         "csv" => tabular::load(request, csv::read),
         "parquet" => tabular::load(request, parquet::read),
+        "signals" => signals::source::load(request),
+        signals::synthetic::NAME => signals::synthetic::load(request),
+        "students" => signals::students::load(request),
+        "coil20" => signals::coil20::load(request),
+        "abide" => signals::abide::load(request),
         _ => synthetic::load(request),
     }
 }

@@ -4,9 +4,10 @@ use crate::error::DataError;
 use crate::members::{Member, Members, Split};
 use crate::options::resolve;
 use crate::schema::{self, Feature, Schema};
+use crate::signals::check;
 use crate::standardise::Standardise;
 use crate::table::Table;
-use crate::tabular::{self, Roles, column, word};
+use crate::tabular::{self, Roles, word};
 use crate::{Task, csv, parquet};
 use fedkin_core::Dataset;
 use fedkin_core::params::{Value, Values, suggest};
@@ -71,7 +72,7 @@ pub struct PartClient {
 /// roster has them.
 pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
     let path = resolve(part.base, part.values.text("path").unwrap_or_default());
-    let mut roles = Roles::read(part.values)?;
+    let mut roles = Roles::read(part.values, part.task)?;
     let categorical = |name: &str| {
         part.schema.features.iter().any(|feature| feature.name == name && !feature.categories.is_empty())
     };
@@ -83,7 +84,7 @@ pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
     check_features(&table, part, &roles)?;
     roles.server = roles.server.filter(|name| table.find(name).is_some());
     roles.cluster = roles.cluster.filter(|name| table.find(name).is_some());
-    let target = column(&table, "target", &part.schema.target)?;
+    let target = roles.target.map(|_| part.schema.target.as_str());
     let targets = tabular::targets(&table, target, part.task)?;
     let Members { clients, servers, clusters } = Members::read(&table, &roles)?;
     let mut members: Vec<(usize, Member)> = Vec::with_capacity(part.wanted.len());
@@ -107,7 +108,10 @@ pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
     let ids: Vec<usize> = members.iter().map(|(id, _)| *id).collect();
     let split = Split::read(&table, part.values, &roles, part.seed)?;
     let scaling = standardise(part).bind(part.schema)?;
-    let clients = tabular::records(&table, part.schema, targets, &split, &scaling, members)?;
+    let clients = tabular::records(&table, part.schema, &targets, &split, &scaling, members)?;
+    if part.task == Task::Signals {
+        check::clients(&clients)?;
+    }
     let named = |known: bool, names: &[String], at: u32| known.then(|| names[at as usize].clone());
     Ok(ids
         .into_iter()
@@ -169,8 +173,8 @@ pub fn constants(values: &Values, base: &Path) -> Result<Vec<Constant>, DataErro
 
 /// The schema that a `[data]` table declares, without looking at records: its schema file, its list of
 /// features, or both.
-pub fn declared(values: &Values, base: &Path) -> Result<Schema, DataError> {
-    let target = values.text("target").unwrap_or("y").to_string();
+pub fn declared(values: &Values, base: &Path, task: Task) -> Result<Schema, DataError> {
+    let target = Roles::read(values, task)?.target.unwrap_or_default().to_string();
     let named: Vec<&str> = values.list("features").iter().filter_map(word).collect();
     let Some(file) = values.text("schema") else {
         if named.is_empty() {

@@ -242,6 +242,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
             format!("{NAME} has real targets, not classes 0 and 1: use a regression model such as ridge");
         return Err(DataError::config("source", message));
     }
+    crate::signals::check::has_targets(request.task, NAME)?;
     let plan = Plan::read(values, request.seed)?;
     let per_server = Clients::read(values, 15);
     let servers = topology::drawn_servers(request.topology, per_server.servers())?;

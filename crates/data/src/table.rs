@@ -289,14 +289,20 @@ pub(crate) fn check_header(file: &Path, names: &[String]) -> Result<(), DataErro
             at + 1
         ));
     }
+    check_names(file, names)
+}
+
+/// Refuses a name that two columns have.
+pub(crate) fn check_names(file: &Path, names: &[String]) -> Result<(), DataError> {
     let mut seen = HashMap::new();
     for (at, name) in names.iter().enumerate() {
         if let Some(first) = seen.insert(name, at) {
-            return refuse(format!(
+            let message = format!(
                 "the header names {name:?} twice (columns {} and {}): rename one of them",
                 first + 1,
                 at + 1
-            ));
+            );
+            return Err(DataError::file(file, message));
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ use crate::members::{Member, Members, Split};
 use crate::options::resolve;
 use crate::roster::Roster;
 use crate::schema::{self, Declared, Feature, Schema};
+use crate::signals::check;
 use crate::standardise::{Scaling, Standardise};
 use crate::table::{Cells, Column, Table};
 use crate::topology;
@@ -14,6 +15,7 @@ use crate::{Request, Task};
 use fedkin_core::Dataset;
 use fedkin_core::params::{Kind, Param, Preset, Value, Values, suggest};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,14 +47,15 @@ pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "target",
         kind: Kind::Text,
-        preset: Preset::Required,
-        help: "column to predict: a number, or 0 and 1 for a classification",
+        preset: Preset::Absent,
+        help: "column to predict: a number, or 0 and 1 for a classification; required, except where a graph is learnt, \
+               which has no target",
     },
     Param {
         name: "features",
         kind: Kind::List(&Kind::Text),
         preset: Preset::Absent,
-        help: "columns to predict from, in this order (default: those of the schema, or all other columns)",
+        help: "columns to predict from, or the nodes of a graph, in this order (default: those of the schema, or all other columns)",
     },
     Param {
         name: "split",
@@ -89,22 +92,39 @@ pub(crate) struct Roles<'a> {
     pub(crate) server: Option<&'a str>,
     pub(crate) cluster: Option<&'a str>,
     pub(crate) split: Option<&'a str>,
-    pub(crate) target: &'a str,
+    /// Absent where the records are signals.
+    pub(crate) target: Option<&'a str>,
 }
 
 impl<'a> Roles<'a> {
-    pub(crate) fn read(values: &'a Values) -> Result<Self, DataError> {
+    pub(crate) fn read(values: &'a Values, task: Task) -> Result<Self, DataError> {
+        let target = match (values.text("target"), task) {
+            (Some(target), Task::Signals) => {
+                let message = format!(
+                    "a graph is learnt from signals, which have no target: drop the key, and {target:?} is a node like the \
+                     others, or list the nodes in `features`"
+                );
+                return Err(DataError::config("target", message));
+            }
+            (None, Task::Regression | Task::Classification) => {
+                let message =
+                    "this key is required: the column to predict, a number, or 0 and 1 for a classification";
+                return Err(DataError::config("target", message));
+            }
+            (target, _) => target,
+        };
         let roles = Self {
             client: values.text("client").unwrap_or("client"),
             server: values.text("server"),
             cluster: values.text("cluster"),
             split: values.text("split"),
-            target: values.text("target").unwrap_or("y"),
+            target,
         };
         // A client may be its own server or cluster; the target and the split stand alone.
         let others = [("server", roles.server), ("cluster", roles.cluster), ("split", roles.split)];
         for (key, column) in [("client", Some(roles.client))].into_iter().chain(others) {
-            if column == Some(roles.target) || (key != "split" && column.is_some() && column == roles.split) {
+            let targeted = column.is_some() && column == roles.target;
+            if targeted || (key != "split" && column.is_some() && column == roles.split) {
                 let message =
                     format!("column {:?} has another role already: name another", column.unwrap_or(""));
                 return Err(DataError::config(key, message));
@@ -119,7 +139,7 @@ impl<'a> Roles<'a> {
             ("server", self.server),
             ("cluster", self.cluster),
             ("split", self.split),
-            ("target", Some(self.target)),
+            ("target", self.target),
         ];
         all.into_iter().filter_map(|(key, name)| name.map(|name| (key, name)))
     }
@@ -129,7 +149,7 @@ impl<'a> Roles<'a> {
     }
 
     pub(crate) fn has(&self, column: &str) -> bool {
-        column == self.target || self.words().contains(&Some(column))
+        self.target == Some(column) || self.words().contains(&Some(column))
     }
 }
 
@@ -137,7 +157,7 @@ impl<'a> Roles<'a> {
 pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, DataError> {
     let values = request.values;
     let path = resolve(request.base, values.text("path").unwrap_or_default());
-    let roles = Roles::read(values)?;
+    let roles = Roles::read(values, request.task)?;
     let declared =
         values.text("schema").map(|path| schema::read(&resolve(request.base, path))).transpose()?;
     let standardise = Standardise::read(values.get("standardise"), request.base)?;
@@ -151,13 +171,19 @@ pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, Data
         column(&table, key, name)?;
     }
     let schema = features(&table, values, &roles, declared)?;
-    let targets = targets(&table, column(&table, "target", roles.target)?, request.task)?;
+    if request.task == Task::Signals {
+        check::columns(&table.file, &schema)?;
+    }
+    let targets = targets(&table, roles.target, request.task)?;
     let members = Members::read(&table, &roles)?;
     let topology =
         topology::build(request.topology, &members.servers, false, request.seed, request.require_connected)?;
     let test = Split::read(&table, values, &roles, request.seed)?;
     let numbered = members.clients.into_iter().enumerate().collect();
-    let clients = records(&table, &schema, targets, &test, &standardise.bind(&schema)?, numbered)?;
+    let clients = records(&table, &schema, &targets, &test, &standardise.bind(&schema)?, numbered)?;
+    if request.task == Task::Signals {
+        check::clients(&clients)?;
+    }
     assemble(clients, Roster { servers: members.servers, clusters: members.clusters, topology }, None, schema)
 }
 
@@ -207,7 +233,7 @@ fn features(
     roles: &Roles<'_>,
     declared: Option<Declared>,
 ) -> Result<Schema, DataError> {
-    let target = roles.target.to_string();
+    let target = roles.target.unwrap_or_default().to_string();
     let named: Vec<&str> = values.list("features").iter().filter_map(word).collect();
     for (at, name) in named.iter().enumerate() {
         column(table, "features", name)?;
@@ -279,7 +305,14 @@ pub(crate) fn word(value: &Value) -> Option<&str> {
     }
 }
 
-pub(crate) fn targets<'a>(table: &'a Table, column: &'a Column, task: Task) -> Result<&'a [f64], DataError> {
+/// One number per row; zeros where there is no target.
+pub(crate) fn targets<'a>(
+    table: &'a Table,
+    name: Option<&str>,
+    task: Task,
+) -> Result<Cow<'a, [f64]>, DataError> {
+    let Some(name) = name else { return Ok(Cow::Owned(vec![0.0; table.rows])) };
+    let column = column(table, "target", name)?;
     let values = table.numbers(column)?;
     if task == Task::Classification
         && let Some(row) = values.iter().position(|&value| value != 0.0 && value != 1.0)
@@ -290,5 +323,5 @@ pub(crate) fn targets<'a>(table: &'a Table, column: &'a Column, task: Task) -> R
         );
         return Err(table.cell(row, &column.name, message));
     }
-    Ok(values)
+    Ok(Cow::Borrowed(values))
 }

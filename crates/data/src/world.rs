@@ -24,6 +24,8 @@ pub struct World {
     pub truth: Option<Truth>,
     /// What the columns mean.
     pub schema: Schema,
+    /// What is known of the columns as nodes of a graph.
+    pub nodes: Option<Nodes>,
     /// How a client's features were standardised, by client id: means, then scales; empty where they were not.
     pub scaling: Vec<Vec<f64>>,
     /// A digest of the roster, the graph, the schema and all records.
@@ -31,12 +33,26 @@ pub struct World {
 }
 
 /// What synthetic records were drawn from.
+///
+/// Where clients hold signals, a model is a graph: the weights of all pairs of nodes, row by row of the
+/// upper triangle, and every client has one of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Truth {
     /// The model of each true cluster.
     pub models: Vec<Vec<f64>>,
-    /// The true cluster of each client, by id.
+    /// The true cluster of each client, by id: an index into `models`.
     pub cluster: Vec<u32>,
+    /// The graph that all clients have in common; absent where models are no graphs.
+    pub common: Option<Vec<f64>>,
+}
+
+/// What is known of the nodes of a graph besides their names, which are those of the schema's features.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Nodes {
+    /// Where each node stands in the plane.
+    pub positions: Option<Vec<[f64; 2]>>,
+    /// The true class of each node.
+    pub labels: Option<Vec<u32>>,
 }
 
 /// One client on the way into a world.
@@ -69,9 +85,10 @@ pub(crate) fn assemble(
     let truth = truth.map(|models| Truth {
         models,
         cluster: federation.members().iter().map(|member| member.cluster).collect(),
+        common: None,
     });
     let fingerprint = fingerprint(&federation, &train, &test, &schema);
-    Ok(World { federation, train, test, truth, schema, scaling, fingerprint })
+    Ok(World { federation, train, test, truth, schema, nodes: None, scaling, fingerprint })
 }
 
 fn fingerprint(

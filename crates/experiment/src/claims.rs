@@ -72,11 +72,15 @@ fn decide(check: &str, curves: &[CurveResult], shown: Shown) -> Result<(Verdict,
     } else {
         Verdict::Fragile
     };
+    // Decibels and percents are read to two places, plain numbers around 1 to three.
+    let (unit, places) = match shown.unit() {
+        "" => (String::new(), 3),
+        unit => (format!(" {unit}"), 2),
+    };
     let evidence = format!(
-        "{at_a} minus {at_b}: {:+.2} ± {:.2} {} (paired, {} repeats)",
+        "{at_a} minus {at_b}: {:+.places$} ± {:.places$}{unit} (paired, {} repeats)",
         gap.mean,
         stderr,
-        shown.unit(),
         a.len()
     );
     Ok((verdict, evidence))

@@ -1,6 +1,7 @@
 //! Several methods on the same worlds: curves over rounds or over a swept key, with paired differences.
 
 use crate::artifacts::metrics::Metrics;
+use crate::by_client::{self, ByClient};
 use crate::claims::{self, ClaimResult};
 use crate::config::{self, Config, Curve, Override, Source};
 use crate::error::Error;
@@ -9,13 +10,14 @@ use crate::repeat::{Control, Resume, distinct, run_repeat};
 use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
 use crate::scorer::{Metric, Shown};
-use crate::spending::{ASSUMED, is_spent};
+use crate::spending::{ASSUMED, REFUTED, is_spent};
 use crate::statistics::{Estimate, estimate};
 use crate::theory::{self, Theory};
 use fedkin_core::params::Value;
+use fedkin_core::privacy::Trust;
 use rayon::prelude::*;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,6 +43,9 @@ pub struct CurveResult {
     /// By metric, then by repeat: the last value before it is shown.
     #[serde(skip)]
     pub last: BTreeMap<String, Vec<f64>>,
+    /// By metric, then by client: means over repeats, where clients are few and learn a graph each.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_client: BTreeMap<String, Vec<Point>>,
     /// Every client's value of the headline metric after the first repeat.
     #[serde(skip)]
     pub clients: Vec<f64>,
@@ -78,6 +83,9 @@ pub struct Comparison {
     /// What theory says beside what was measured.
     #[serde(skip)]
     pub theory: Theory,
+    /// The graphs that were learnt in the first repeat.
+    #[serde(skip)]
+    pub pictures: Vec<crate::report::Picture>,
     /// Name, clusters per server, edges: the world of the first repeat.
     #[serde(skip)]
     pub graph: Option<crate::report::ServerGraph>,
@@ -97,7 +105,9 @@ struct Done {
     metrics: Metrics,
     privacy: PrivacySummary,
     clients: Vec<f64>,
+    by_client: ByClient,
     warnings: Vec<String>,
+    pictures: Vec<crate::report::Picture>,
     graph: Option<crate::report::ServerGraph>,
 }
 
@@ -116,7 +126,7 @@ impl Prepared {
     pub fn new(source: &Source, base: &Path, overrides: &[Override]) -> Result<Self, Error> {
         let config = config::load(source, overrides, &tables())?;
         let curves = if config.curves.is_empty() {
-            vec![Curve { label: config.algorithm.clone(), method: None, set: Vec::new() }]
+            vec![Curve { label: config.algorithm.clone(), method: None, set: Vec::new(), along: Vec::new() }]
         } else {
             config.curves.clone()
         };
@@ -125,7 +135,8 @@ impl Prepared {
         for (c, curve) in curves.iter().enumerate() {
             for point in 0..points {
                 let step: Vec<Override> = config.sweep.iter().filter_map(|sweep| sweep.step(point)).collect();
-                let plan = Arc::new(Plan::load(source, base, overrides, &[&curve.set, &step])?);
+                let plan =
+                    Arc::new(Plan::load(source, base, overrides, &[&curve.set, curve.at(point), &step])?);
                 if plan.ledger().is_some() {
                     return Err(Error::Usage(
                         "privacy.ledger is for `fedkin run`: the curves of a comparison draw and use the same data \
@@ -154,9 +165,10 @@ impl Prepared {
         self.config.run.text("name").unwrap_or("experiment")
     }
 
-    /// Whether any curve claims privacy on the strength of a bound that nothing enforces.
-    pub fn trusts(&self) -> bool {
-        self.jobs.iter().any(|job| job.plan.trusts())
+    /// What to warn of before anything is spent: curves that claim more privacy than is sure.
+    pub fn doubts(&self) -> Vec<&'static str> {
+        let of_any = |doubt: &&str| self.jobs.iter().any(|job| job.plan.doubt() == Some(*doubt));
+        [ASSUMED, REFUTED].into_iter().filter(of_any).collect()
     }
 
     /// How many rounds there are to run in all.
@@ -176,25 +188,36 @@ impl Prepared {
                 let path = directory.checkpoint(&job.name)?;
                 let every = checkpoint_interval(&job.plan);
                 let resume = every.map(|every| Resume { path: &path, every: Some(every) });
-                let outcome = run_repeat(&job.plan, job.repeat, resume.as_ref(), job.repeat == 0, control)?;
-                let headline = self.headline(&outcome.metrics);
+                let by_client = self.config.sweep.is_none() && by_client::wanted(&job.plan);
+                let keep = job.repeat == 0 || by_client;
+                let outcome = run_repeat(&job.plan, job.repeat, resume.as_ref(), keep, control)?;
+                let by_client = if by_client { by_client::of(&outcome) } else { ByClient::new() };
+                let headline = headline(&job.plan.config, &outcome.metrics);
                 let column = outcome.columns.iter().position(|name| *name == headline);
                 let clients = column.map_or(Vec::new(), |c| outcome.rows.iter().map(|row| row[c]).collect());
                 let graph = outcome.end.as_ref().map(|(world, _)| crate::figures::server_graph(world));
+                let pictures = if self.config.sweep.is_none() && job.repeat == 0 {
+                    crate::figures::graphs::of_run(&job.plan, &outcome, &self.curves[job.curve].label)
+                } else {
+                    Vec::new()
+                };
                 Ok(Done {
                     curve: job.curve,
                     point: job.point,
                     privacy: PrivacySummary::new(&job.plan, &outcome.spent),
                     metrics: outcome.metrics,
                     clients,
+                    by_client,
                     warnings: outcome.warnings,
-                    graph: graph.filter(|_| job.curve == 0 && job.point == 0),
+                    pictures,
+                    graph: graph.filter(|_| job.curve == 0 && job.point == 0 && !job.plan.row.graphs),
                 })
             })
             .collect::<Result<_, Error>>()?;
         let mut comparison = self.collect(out, done)?;
         if self.config.paper.as_ref().is_some_and(|paper| paper.theory) {
-            comparison.theory = theory::panel(&self.source, &self.base, &self.overrides, control)?;
+            comparison.theory =
+                theory::panel(&self.config.algorithm, &self.source, &self.base, &self.overrides, control)?;
         }
         comparison.seconds = started.elapsed().as_secs_f64();
         let mut all = Metrics::default();
@@ -224,22 +247,20 @@ impl Prepared {
         Ok(comparison)
     }
 
-    fn headline(&self, metrics: &Metrics) -> String {
-        if let Some(metric) = self.config.evaluate.text("metric") {
-            return metric.to_string();
-        }
-        let first = metrics.rows().find(|row| row.metric.contains('.'));
-        first.map_or_else(String::new, |row| row.metric.to_string())
-    }
-
     fn collect(&self, out: &Path, done: Vec<Done>) -> Result<Comparison, Error> {
-        let metric = done.first().map_or_else(String::new, |first| self.headline(&first.metrics));
+        let metric = done.first().map_or_else(String::new, |first| headline(&self.config, &first.metrics));
         let shown = Metric::shown(&metric);
         let last_round = self.config.run.integer("rounds").unwrap_or(1) as u32;
         let at = self.config.sweep.as_ref().and_then(|sweep| sweep.at_round).map(|round| round as u32);
         let mut curves: Vec<CurveResult> = Vec::new();
         for (c, curve) in self.curves.iter().enumerate() {
             let mine: Vec<&Done> = done.iter().filter(|done| done.curve == c).collect();
+            // A curve may look at another of the models; it is shown on the axis of the headline.
+            let own = self.jobs.iter().find(|job| job.curve == c).map(|job| &job.plan.config);
+            let metric = mine
+                .first()
+                .zip(own)
+                .map_or_else(|| metric.clone(), |(first, config)| headline(config, &first.metrics));
             let (x, values) = match &self.config.sweep {
                 None => over_rounds(&mine, &metric, last_round),
                 Some(sweep) => {
@@ -297,6 +318,7 @@ impl Prepared {
                 .unwrap_or(&mine[mine.len() - 1]);
             let privacy = end.privacy.clone();
             let clients = mine[0].clients.clone();
+            let each: Vec<&ByClient> = mine.iter().map(|done| &done.by_client).collect();
             curves.push(CurveResult {
                 label: curve.label.clone(),
                 method,
@@ -306,6 +328,7 @@ impl Prepared {
                 epsilon,
                 values,
                 last,
+                by_client: by_client::points(&each),
                 clients,
             });
         }
@@ -317,6 +340,9 @@ impl Prepared {
         if curves.iter().any(|curve| curve.privacy.bound.starts_with("assumed")) {
             warnings.push(ASSUMED.into());
         }
+        if curves.iter().any(|curve| curve.privacy.bound == Trust::Refuted.words()) {
+            warnings.push(REFUTED.into());
+        }
         let warnings = distinct(warnings);
         Ok(Comparison {
             name: self.name().to_string(),
@@ -327,6 +353,7 @@ impl Prepared {
             repeats: self.config.run.integer("repeats").unwrap_or(1) as u32,
             seconds: 0.0,
             curves,
+            pictures: done.iter().flat_map(|done| done.pictures.iter().cloned()).collect(),
             claims,
             warnings,
             shown,
@@ -342,21 +369,38 @@ impl Prepared {
     }
 }
 
+/// The metric that a config's curve shows.
+fn headline(config: &Config, metrics: &Metrics) -> String {
+    if let Some(metric) = config.evaluate.text("metric") {
+        return metric.to_string();
+    }
+    let first = metrics.rows().find(|row| row.metric.contains('.'));
+    first.map_or_else(String::new, |row| row.metric.to_string())
+}
+
 /// The metric by evaluated round and repeat. A method that ends early keeps its last value.
 fn over_rounds(done: &[&Done], metric: &str, last_round: u32) -> (Vec<f64>, Vec<Vec<f64>>) {
-    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for done in done {
-        let rows = done.metrics.rows().filter(|row| row.node.is_empty() && row.metric == metric);
-        for row in rows {
-            rounds.entry(row.round).or_default().push(row.value);
-        }
+    let repeats: Vec<BTreeMap<u32, f64>> = done
+        .iter()
+        .map(|done| {
+            let rows = done.metrics.rows().filter(|row| row.node.is_empty() && row.metric == metric);
+            rows.map(|row| (row.round, row.value)).collect()
+        })
+        .collect();
+    let mut rounds: BTreeSet<u32> = repeats.iter().flat_map(BTreeMap::keys).copied().collect();
+    if rounds.last().is_some_and(|end| *end < last_round) {
+        rounds.insert(last_round);
     }
-    if let Some((&end, values)) = rounds.last_key_value()
-        && end < last_round
-    {
-        rounds.insert(last_round, values.clone());
-    }
-    rounds.into_iter().map(|(round, values)| (f64::from(round), values)).unzip()
+    // Repeats may end in different rounds: a round counts where all of them have a value.
+    let value =
+        |values: &BTreeMap<u32, f64>, round: u32| values.range(..=round).next_back().map(|(_, value)| *value);
+    rounds
+        .into_iter()
+        .filter_map(|round| {
+            let values: Option<Vec<f64>> = repeats.iter().map(|values| value(values, round)).collect();
+            Some((f64::from(round), values?))
+        })
+        .unzip()
 }
 
 /// A metric at a round, or its last value up to there.

@@ -52,7 +52,7 @@ impl Error {
     /// 2: something the user can put right. 3: a privacy claim does not hold. 4: the method diverged. 130: interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Fault(Fault::Diverged { .. }) => 4,
+            Error::Fault(Fault::Diverged { .. } | Fault::Stopped { .. }) => 4,
             Error::Untrue(_) => 3,
             Error::Interrupted(_) => 130,
             _ => 2,

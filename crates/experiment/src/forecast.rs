@@ -136,9 +136,16 @@ impl Forecast {
     /// Plans a repeat.
     pub fn new(plan: &Plan, repeat: u32) -> Result<Self, Error> {
         let world = plan.world(repeat)?;
-        let dimension = plan.model.dimension(world.schema.columns());
+        let dimension = plan.problem.dimension(world.schema.columns());
         let (federation, run) = plan.run(&world.federation, dimension, repeat);
         let private = plan.privacy.demanded();
+        if private && !plan.guarantees() {
+            return Err(Error::Usage(format!(
+                "there is nothing to plan with privacy.mechanism = {:?}: its price is a claim that an audit has refuted \
+                 (`fedkin audit` shows it), and no epsilon holds; set it to \"one-shot\"",
+                plan.config.privacy.text("mechanism").unwrap_or_default()
+            )));
+        }
         let tabs = if private {
             let planner = Planner { run: &run, federation: &federation };
             registry::visit(plan.row.name, &plan.config.algorithm_values, &plan.context(), planner)
@@ -158,7 +165,7 @@ impl Forecast {
     }
 
     fn empty(plan: &Plan, client_count: u32) -> Self {
-        let (bound, unit) = (plan.privacy.bound(&plan.model), plan.privacy.unit());
+        let (bound, unit) = (plan.privacy.bound(&plan.problem), plan.privacy.unit());
         Self {
             algorithm: plan.row.name.to_string(),
             mechanism: plan.config.privacy.text("mechanism").unwrap_or("none").to_string(),

@@ -3,6 +3,7 @@
 
 pub mod artifacts;
 pub mod audit;
+mod by_client;
 mod claims;
 mod compare;
 pub mod config;
@@ -10,8 +11,10 @@ pub mod deploy;
 mod error;
 pub mod figures;
 mod forecast;
+pub mod learning;
 pub mod ledger;
 pub mod library;
+mod pieces;
 mod plan;
 pub mod predict;
 mod repeat;
@@ -21,6 +24,7 @@ mod scorer;
 mod spending;
 mod statistics;
 mod theory;
+pub mod topologies;
 
 pub use claims::ClaimResult;
 pub use compare::{Comparison, CurveResult, Prepared};
@@ -32,6 +36,6 @@ pub use run::{
     Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim, run,
 };
 pub use scorer::{Metric, Scorer, Shown};
-pub use spending::ASSUMED;
+pub use spending::{ASSUMED, REFUTED};
 pub use statistics::{Estimate, estimate, paired};
 pub use theory::Theory;

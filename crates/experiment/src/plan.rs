@@ -2,15 +2,16 @@
 
 use crate::config::{self, Config, Override, Source, Tables};
 use crate::error::Error;
-use crate::scorer::Scorer;
+use crate::scorer::{EDGE, Scorer, Wanted};
 use fedkin_core::Federation;
 use fedkin_core::algorithm::registry::{self, Row};
 use fedkin_core::algorithm::{Context, Run};
-use fedkin_core::model::{Loss, Model};
+use fedkin_core::model::{Loss, Model, Problem};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::repeat_seed;
-use fedkin_data::{GRAPH_PARAMS, Request, SOURCES, Task, TopologySpec, World, topology_spec};
+use fedkin_core::signals::Records;
+use fedkin_data::{GRAPH_PARAMS, Request, SOURCES, Task, TopologySpec, World, node_names, topology_spec};
 use fedkin_runtime::{Live, start};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -30,8 +31,8 @@ pub struct Plan {
     pub config: Config,
     /// The method's row of the registry.
     pub row: &'static Row,
-    /// The model the clients fit.
-    pub model: Model,
+    /// What the clients fit.
+    pub problem: Problem,
     /// What protects the uploads.
     pub privacy: Privacy,
     pub(crate) base: PathBuf,
@@ -70,7 +71,22 @@ impl Plan {
     pub fn new(config: Config, base: &Path, place: &str) -> Result<Self, Error> {
         let conflict = |message: String| Error::Conflict { place: place.to_string(), message };
         let row = registry::find(&config.algorithm).map_err(conflict)?;
-        let model = Model::new(&config.model).map_err(conflict)?;
+        let problem = Problem::new(&config.model).map_err(conflict)?;
+        if row.graphs != matches!(problem, Problem::Graph(_)) {
+            let kind = config.model.text("kind").unwrap_or_default();
+            let (does, remedy) = if row.graphs {
+                ("learns graphs", "set model.kind = \"graph\", or name a method of linear models")
+            } else {
+                (
+                    "fits linear models",
+                    "set model.kind = \"ridge\" or \"logistic\", or algorithm.name = \"fedgl\"",
+                )
+            };
+            return Err(conflict(format!(
+                "algorithm.name = {:?} {does}, and model.kind is {kind:?}: {remedy} (`fedkin algorithms` lists all)",
+                row.name
+            )));
+        }
         let privacy = Privacy::new(&config.privacy).map_err(conflict)?;
         let topology = topology_spec(&config.topology, base)?;
         let by_client = match config.data.get("standardise") {
@@ -94,7 +110,7 @@ impl Plan {
                     .into(),
             ));
         }
-        let plan = Self { row, model, privacy, base: base.to_path_buf(), topology, config };
+        let plan = Self { row, problem, privacy, base: base.to_path_buf(), topology, config };
         // A method refuses parameters that do not fit together before any data is read.
         registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing)
             .map_err(conflict)?;
@@ -103,7 +119,7 @@ impl Plan {
 
     /// What a method is built with besides its own parameters.
     pub fn context(&self) -> Context {
-        Context { model: self.model, privacy: self.privacy }
+        Context { problem: self.problem, privacy: self.privacy }
     }
 
     /// The name of the run.
@@ -141,11 +157,28 @@ impl Plan {
         self.config.privacy.number("delta").unwrap_or(1e-5)
     }
 
+    /// The names of the nodes whose graphs are learnt; nothing where models are.
+    pub(crate) fn nodes(&self, world: &World) -> Option<Vec<String>> {
+        let Problem::Graph(smooth) = &self.problem else { return None };
+        let columns = world.schema.columns();
+        Some(match smooth.records {
+            Records::Signals => world.schema.features.iter().map(|feature| feature.name.clone()).collect(),
+            Records::Distances => node_names(smooth.nodes(columns)?),
+        })
+    }
+
+    /// Above this a weight of a graph is an edge.
+    pub fn threshold(&self) -> f64 {
+        self.config.evaluate.number("threshold").unwrap_or(EDGE)
+    }
+
     /// What the targets are.
     pub(crate) fn task(&self) -> Task {
-        match self.model.loss {
-            Loss::Logistic => Task::Classification,
-            Loss::Squared | Loss::Huber(_) => Task::Regression,
+        match self.problem {
+            // Squared differences have no target either, and are read as any other table.
+            Problem::Graph(_) => Task::Signals,
+            Problem::Linear(Model { loss: Loss::Logistic, .. }) => Task::Classification,
+            Problem::Linear(_) => Task::Regression,
         }
     }
 
@@ -198,7 +231,7 @@ impl Plan {
 
     /// Starts the method on a world.
     pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
-        let dimension = self.model.dimension(world.schema.columns());
+        let dimension = self.problem.dimension(world.schema.columns());
         let (federation, run) = self.run(&world.federation, dimension, repeat);
         let live = start(
             self.row.name,
@@ -224,6 +257,8 @@ impl Plan {
             })
             .collect();
         let headline = self.config.evaluate.text("metric");
-        Scorer::new(world, &self.model, self.row.personal, &wanted, headline)
+        let threshold = self.threshold();
+        let wanted = Wanted { models: &wanted, headline, threshold };
+        Scorer::new(world, &self.problem, self.row.personal, &wanted)
     }
 }

@@ -4,7 +4,7 @@ use crate::artifacts::models::Models;
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
 use crate::run::RunDirectory;
-use fedkin_core::model::{Loss, Model};
+use fedkin_core::model::{Loss, Problem};
 use fedkin_data::{Schema, World, read_records};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,7 +85,11 @@ pub fn predict(
         return Err(Error::Usage(format!("{} holds no complete run: run it first", directory.display())));
     };
     let conflict = |message: String| Error::Conflict { place: directory.display().to_string(), message };
-    let kind = Model::new(&config.model).map_err(conflict)?;
+    let kind = Problem::new(&config.model).and_then(|problem| problem.linear()).map_err(|_| {
+        conflict(
+            "this run learnt graphs, which predict nothing: look at them with `fedkin graph inspect`".into(),
+        )
+    })?;
     let path = directory.join(GUIDE);
     let bytes = fs::read(&path).map_err(|source| ArtifactError::File {
         action: "read",

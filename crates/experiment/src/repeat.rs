@@ -217,6 +217,9 @@ pub(crate) fn run_on(
                     push(name, summary.mean());
                 }
             }
+            for (name, value) in live.gauges() {
+                push(&name, value);
+            }
             spending.measure(live.as_ref(), repeat == 0, &mut push);
         }
         if let Some(resume) = resume
@@ -230,7 +233,10 @@ pub(crate) fn run_on(
         save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
     }
     let statements = live.statements();
-    let warnings = watch.warning().into_iter().chain(turned_away(&metrics, statements.as_deref())).collect();
+    let mut warnings: Vec<String> =
+        watch.warning().into_iter().chain(turned_away(&metrics, statements.as_deref())).collect();
+    warnings.extend(crate::pieces::warning(plan, &world, live.as_ref()));
+    warnings.extend(unstable(&metrics));
     Ok(close(plan, repeat, keep, world, live, &scorer, metrics, warnings))
 }
 
@@ -242,6 +248,9 @@ pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Live>) -> Outcom
         if summary.count > 0 {
             metrics.push(Row { repeat: 0, round: live.steps(), node: "", metric, value: summary.mean() });
         }
+    }
+    for (name, value) in live.gauges() {
+        metrics.push(Row { repeat: 0, round: live.steps(), node: "", metric: &name, value });
     }
     let warnings = live.statements().as_deref().and_then(refused).into_iter().collect();
     close(plan, 0, true, world, live, &scorer, metrics, warnings)
@@ -327,6 +336,18 @@ fn turned_away(metrics: &Metrics, statements: Option<&[Statement]>) -> Vec<Strin
         None => {}
     }
     warnings
+}
+
+/// What to say where the step of the FedGL paper's Algorithm 1 is longer than its Proposition 1 allows.
+fn unstable(metrics: &Metrics) -> Option<String> {
+    let steps = metrics.rows().filter(|row| row.metric == "step_times_lipschitz").map(|row| row.value);
+    let worst = steps.fold(0.0, f64::max);
+    (worst > 1.0).then(|| {
+        format!(
+            "the step of Algorithm 1 was up to {worst:.1} times what Proposition 1 allows: the graphs need not be near an \
+             optimum; lower algorithm.step, or set algorithm.solver = \"exact\""
+        )
+    })
 }
 
 /// How many clients refused, and in which round the first did.

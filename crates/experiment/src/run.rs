@@ -2,7 +2,7 @@
 
 use crate::artifacts::lock::RunLock;
 use crate::artifacts::metrics::{self, Metrics};
-use crate::artifacts::{ArtifactError, atomic, graphs, ledger, models};
+use crate::artifacts::{ArtifactError, atomic, graphs, learnt, ledger, models};
 use crate::config::{self, Config};
 use crate::error::Error;
 use crate::figures;
@@ -62,9 +62,9 @@ pub struct PrivacySummary {
     /// What drew the noise, as the ledger calls it; empty where nothing was to be protected.
     #[serde(default)]
     pub sampler: String,
-    /// `enforced`, `assumed, not enforced`, or empty.
+    /// `enforced`, `assumed, not enforced`, `refuted by audit: no guarantee`, or empty.
     pub bound: String,
-    /// Largest epsilon of a client: the guarantee. Absent where nothing protects the uploads.
+    /// Largest epsilon of a client: the guarantee. Absent where nothing protects the uploads, or nothing that holds.
     pub epsilon: Option<f64>,
     /// The same by exact composition of Gaussians.
     pub epsilon_gaussian: Option<f64>,
@@ -102,7 +102,7 @@ pub struct LedgerSummary {
     pub runs: u64,
     /// Largest zCDP of a client before this run.
     pub zcdp_before: f64,
-    /// Clients about whose data earlier runs let something out without noise: no epsilon holds for them.
+    /// Clients about whose data earlier runs let something out without noise that protects: no epsilon holds for them.
     pub disclosed_before: u64,
 }
 
@@ -146,20 +146,20 @@ impl PrivacySummary {
 
     /// What a plan promises and a repeat spent.
     pub fn new(plan: &Plan, spent: &Spent) -> Self {
-        let private = plan.privacy.demanded();
+        let (private, guaranteed) = (plan.privacy.demanded(), plan.guarantees());
         let sampler = if plan.privacy == Privacy::None { "" } else { plan.privacy.sampler().name() };
-        let bound = plan.privacy.bound(&plan.model).filter(|_| private);
+        let bound = plan.privacy.bound(&plan.problem).filter(|_| private);
         let bound = bound.map_or("", |bound| bound.trust().words());
         Self {
             mechanism: plan.config.privacy.text("mechanism").unwrap_or("none").to_string(),
             sampler: sampler.to_string(),
             bound: bound.to_string(),
-            epsilon: private.then_some(spent.largest_epsilon),
-            epsilon_gaussian: private.then_some(spent.largest_epsilon_gaussian),
+            epsilon: guaranteed.then_some(spent.largest_epsilon),
+            epsilon_gaussian: guaranteed.then_some(spent.largest_epsilon_gaussian),
             delta: spent.delta,
             zcdp: spent.largest_zcdp,
             mean_zcdp: spent.mean_zcdp,
-            mean_epsilon: private.then_some(spent.mean_epsilon),
+            mean_epsilon: guaranteed.then_some(spent.mean_epsilon),
             releases: spent.releases,
             refused_clients: 0,
             refused_from: None,
@@ -188,7 +188,8 @@ impl PrivacySummary {
                 self.epsilon_gaussian = None;
             }
             // The weakest word holds for the whole.
-            if !self.bound.is_empty() && charged.iter().any(Charged::assumed_before) {
+            let refuted = self.bound == Trust::Refuted.words();
+            if !self.bound.is_empty() && !refuted && charged.iter().any(Charged::assumed_before) {
                 self.bound = Trust::Assumed.words().to_string();
             }
             self.ledger = Some(ledger);
@@ -383,8 +384,8 @@ fn charged(
     let before = charged.iter().filter(|charged| charged.disclosed_before()).count();
     if before > 0 {
         outcome.warnings.push(format!(
-            "NOT PRIVATE: earlier runs let something out without noise about the data of {before} clients \
-             (`fedkin ledger` shows whom); no noise of this run can take that back"
+            "NOT PRIVATE: earlier runs let something out without noise that protects, about the data of \
+             {before} clients (`fedkin ledger` shows whom); no noise of this run can take that back"
         ));
     }
     let finished = write(plan, directory, base, &[outcome], Some((&book, &charged)), started)?;
@@ -511,6 +512,7 @@ fn write(
     }
     make_folder(&path.join("graphs"))?;
     graphs::write(&path.join("graphs"), &world.federation)?;
+    learnt::write(&path.join("graphs"), plan, world, live.as_ref())?;
     let lines: Vec<LedgerLine> = first.ledger.iter().map(|line| LedgerLine::new(line, &federation)).collect();
     ledger::write(&path.join("ledger.jsonl"), &lines)?;
     if let Some(statements) = &first.statements {

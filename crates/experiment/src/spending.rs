@@ -24,6 +24,10 @@ pub(crate) const SPENT: &str = "zcdp.spent";
 pub const ASSUMED: &str =
     "the gradient bound is assumed, not enforced: the epsilon holds only if the bound does";
 
+/// What the epsilon of a config is worth where it is a claim that was refuted.
+pub const REFUTED: &str =
+    "NOT PRIVATE: privacy.epsilon is the claim of the paper, refuted by an audit; no epsilon holds";
+
 /// Whether a metric says something of models; the others say what was spent or turned away.
 pub(crate) fn is_score(metric: &str) -> bool {
     metric != SIGNAL_TO_NOISE && metric.contains('.') && !is_spent(metric)
@@ -35,15 +39,27 @@ pub(crate) fn is_spent(metric: &str) -> bool {
 }
 
 impl Plan {
-    /// What to warn of before anything is spent: the run claims privacy on the strength of a bound that nothing enforces.
-    pub fn trusts(&self) -> bool {
-        matches!(self.privacy, Privacy::Zcdp(zcdp) if zcdp.assumed.is_some()) && self.privacy.demanded()
+    /// What to warn of before anything is spent: the run claims privacy on the strength of a bound that nothing enforces,
+    /// or one that does not hold.
+    pub fn doubt(&self) -> Option<&'static str> {
+        match self.privacy {
+            _ if !self.privacy.demanded() => None,
+            Privacy::Zcdp(zcdp) if zcdp.assumed.is_some() => Some(ASSUMED),
+            Privacy::Paper(_) => Some(REFUTED),
+            _ => None,
+        }
+    }
+
+    /// Whether an epsilon holds for what the run releases.
+    pub(crate) fn guarantees(&self) -> bool {
+        self.privacy.demanded() && !matches!(self.privacy, Privacy::Paper(_))
     }
 }
 
 /// Measures a run between its rounds.
 pub(crate) struct Spending {
     private: bool,
+    guaranteed: bool,
     delta: f64,
     limit: usize,
     /// Totals repeat between clients and rounds, so few conversions are needed.
@@ -56,6 +72,7 @@ impl Spending {
         let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(0) as usize;
         Self {
             private: plan.privacy.demanded(),
+            guaranteed: plan.guarantees(),
             delta: plan.delta(),
             limit,
             known: BTreeMap::new(),
@@ -71,7 +88,7 @@ impl Spending {
         if let Some(ratio) = live.signal_to_noise() {
             push(SIGNAL_TO_NOISE, ratio);
         }
-        if !accounts {
+        if !accounts || !self.guaranteed {
             return;
         }
         let accounts = live.accounts();
@@ -156,6 +173,43 @@ mod tests {
     }
 
     #[test]
+    fn a_refuted_claim_has_no_epsilon() {
+        let text = "version = 1\n\
+            [run]\nname = \"g\"\nrounds = 2\n\
+            [data]\nsource = \"synthetic.graph-signals\"\nnodes = 5\nclients = 3\nsamples = 20\n\
+            [model]\nkind = \"graph\"\n\
+            [algorithm]\nname = \"fedgl\"\nsolver = \"paper\"\n\
+            [privacy]\nmechanism = \"paper\"\nepsilon = 1.0\n";
+        let load = |sets: &[&str]| {
+            let source = Source { name: "g.toml".into(), text: text.into() };
+            let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
+            Plan::load(&source, Path::new(""), &overrides, &[]).unwrap()
+        };
+        let summary = |plan: &Plan| {
+            let done = outcome(plan, 0);
+            let counts = [LARGEST, LEAST, MEAN, SIGNAL_TO_NOISE].map(|name| of(&done.metrics, name).len());
+            (crate::run::PrivacySummary::new(plan, &done.spent), counts)
+        };
+        let paper = load(&[]);
+        assert_eq!(paper.doubt(), Some(REFUTED));
+        let (privacy, counts) = summary(&paper);
+        assert_eq!((privacy.epsilon, privacy.epsilon_gaussian, privacy.mean_epsilon), (None, None, None));
+        assert_eq!(privacy.bound, "refuted by audit: no guarantee");
+        assert_eq!(counts[..3], [0; 3], "no epsilon over rounds");
+        let refused = crate::forecast::Forecast::new(&paper, 0).unwrap_err().to_string();
+        assert!(refused.contains("refuted") && refused.contains("one-shot"), "{refused}");
+        // The one release of the sound mechanism costs what was asked for, to the units of the ledger.
+        let sound = load(&["privacy.mechanism=one-shot", "privacy.clip=2", "algorithm.solver=exact"]);
+        assert_eq!(sound.doubt(), None);
+        let (privacy, _) = summary(&sound);
+        let epsilon = privacy.epsilon_gaussian.unwrap();
+        assert!((epsilon - 1.0).abs() < 1e-9, "{epsilon}");
+        assert_eq!((privacy.bound.as_str(), privacy.releases), ("enforced", 3));
+        let planned = crate::forecast::Forecast::new(&sound, 0).unwrap();
+        assert_eq!((planned.epsilon, planned.zcdp), (privacy.epsilon, privacy.zcdp));
+    }
+
+    #[test]
     fn many_clients_have_a_range_but_no_mean() {
         let (few, many) = (outcome(&plan(&[]), 0), outcome(&plan(&["evaluate.per_client_limit=5"]), 0));
         for name in [LARGEST, LEAST] {
@@ -170,7 +224,7 @@ mod tests {
         assert!(of(&other.metrics, LARGEST).is_empty());
         assert_eq!(of(&other.metrics, SIGNAL_TO_NOISE).len(), 4);
         let quiet = plan(&["privacy.sampler=none"]);
-        assert!(!quiet.trusts() && plan(&[]).trusts());
+        assert_eq!((quiet.doubt(), plan(&[]).doubt()), (None, Some(ASSUMED)));
         let quiet = outcome(&quiet, 0);
         assert!(quiet.metrics.rows().all(|row| is_score(row.metric)));
     }

@@ -1,4 +1,4 @@
-//! The spec's table of the PGFL and GFedMtl papers: 20 repeats against an independent implementation.
+//! The spec's tables of the PGFL, GFedMtl and FedGL papers: 20 repeats against an independent implementation.
 //!
 //! A point passes within 3 combined standard errors. The table's own errors are given as .16 to .45; the
 //! lower end is used throughout, which is the strict reading, beside the measured error of this run.
@@ -164,4 +164,129 @@ fn the_order_of_the_methods_on_per_coordinate_gamma() {
     // Centralized and local ends of the scale, with the spec's figures.
     assert!((last(&comparison, "centralized") + 22.9).abs() < 0.5);
     assert!((last(&comparison, "local") + 0.4).abs() < 0.1);
+}
+
+/// A curve's value at a round or a swept value, with its standard error.
+fn value(comparison: &Comparison, label: &str, x: f64) -> (f64, f64) {
+    let curve = comparison.curves.iter().find(|curve| curve.label == label).unwrap();
+    let point = curve.points.iter().find(|point| point.x == x).unwrap();
+    (point.mean, point.stderr.unwrap())
+}
+
+/// MCC of the FedGL paper's Algorithm 1 against 20 runs of an independent implementation. Its errors are not known
+/// and taken to be like ours: both are means of 20 worlds. Error rate, measured on the fresh seeds 11 to 16: one of
+/// six has a value beyond 3 standard errors (15: IGL at 40 records, 3.1). The seed is the one the experiments ship with.
+fn compare_scores(name: &str, table: Table) {
+    let comparison = run(name, &["run.checkpoint_seconds=0"]);
+    let mut wrong = Vec::new();
+    for (label, points) in table {
+        for (x, expected) in *points {
+            let (mean, error) = value(&comparison, label, *x);
+            let gap = (mean - expected) / (error * std::f64::consts::SQRT_2);
+            println!("{name} {label} at {x}: {mean:.3} ± {error:.3}, table {expected} ({gap:+.1} s.e.)");
+            if gap.abs() > 3.0 {
+                wrong.push(format!("{label} at {x}: {mean:.3} against {expected}, {gap:+.1} s.e."));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+}
+
+#[test]
+fn fedgl_fig2a() {
+    compare_scores(
+        "fedgl-fig2a",
+        &[
+            ("IGL", &[(10., 0.274), (40., 0.432), (100., 0.634)]),
+            ("FedAvg", &[(10., 0.307), (40., 0.420), (100., 0.520)]),
+            ("FedGL", &[(10., 0.324), (40., 0.479), (100., 0.659)]),
+            ("FedGL consensus", &[(10., 0.408), (40., 0.629), (100., 0.801)]),
+        ],
+    );
+}
+
+#[test]
+fn fedgl_fig3() {
+    compare_scores(
+        "fedgl-fig3",
+        &[
+            ("FedAvg", &[(0.2, 0.286), (0.4, 0.420), (0.6, 0.522), (0.8, 0.704)]),
+            ("FedGL", &[(0.2, 0.475), (0.4, 0.541), (0.6, 0.578), (0.8, 0.714)]),
+        ],
+    );
+}
+
+/// "Measured gain of exact" of the spec, with the figures an exact solver has to reach. At 1000 records the MCC of the
+/// fresh seeds 11 to 16 is 0.939 to 0.947, twice just below the 0.94 asked for; runs repeat to the bit.
+#[test]
+fn solving_the_objective_of_fedgl_is_worth_what_the_spec_says() {
+    let comparison = run("fedgl-exact", &["run.checkpoint_seconds=0"]);
+    for (samples, mcc, error) in [(100., 0.68, 0.57), (1000., 0.94, 0.38)] {
+        let found = value(&comparison, "exact", samples);
+        let off = value(&comparison, "exact, scale-free error", samples);
+        println!("N = {samples}: MCC {found:.3?}, scale-free error {off:.3?}");
+        assert!(found.0 >= mcc && off.0 <= error, "{samples}: {found:?} {off:?}");
+    }
+    for claim in &comparison.claims {
+        println!("{}: {:?} {}", claim.text, claim.verdict, claim.evidence);
+        assert_eq!(claim.verdict, fedkin_experiment::report::Verdict::Holds);
+    }
+}
+
+/// One release at (1, 1e-5) and 2000 records.
+#[test]
+fn one_release_keeps_the_graphs() {
+    let comparison = run("fedgl-private", &["run.checkpoint_seconds=0"]);
+    let found = value(&comparison, "one-shot", 2000.);
+    println!("one-shot at 2000: {found:.3?}");
+    assert!(found.0 >= 0.66);
+    let curve = |label: &str| comparison.curves.iter().find(|curve| curve.label.starts_with(label)).unwrap();
+    let spent = curve("one-shot").privacy.epsilon_gaussian.unwrap();
+    assert!((0.99..=1.0 + 1e-6).contains(&spent), "{spent}");
+    // The noise of the paper keeps no promise, and says so.
+    let bound = &curve("noise of the paper").privacy.bound;
+    assert!(bound.contains("no guarantee"), "{bound}");
+}
+
+/// `data.path` of a folder of the real data, where they are.
+fn real(folder: &str) -> Option<String> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let root = std::env::var_os("FEDKIN_DATA").map_or(shared, std::path::PathBuf::from);
+    let path = root.join(folder);
+    if path.is_dir() {
+        let path = path.canonicalize().unwrap();
+        return Some(format!("data.path={:?}", path.to_str().unwrap()));
+    }
+    println!("SKIPPED: {folder} is not there; set FEDKIN_DATA to the folder above it");
+    None
+}
+
+/// Table II: the communities of the consensus graph are the four objects, with both solvers.
+#[test]
+fn coil20_falls_into_its_objects() {
+    let Some(path) = real("coil20") else { return };
+    let comparison = run("fedgl-table2", &[&path, "run.repeats=2", "run.checkpoint_seconds=0"]);
+    for label in ["FedGL", "FedGL, exact"] {
+        let curve = comparison.curves.iter().find(|curve| curve.label == label).unwrap();
+        for metric in ["nmi.consensus", "rand.consensus", "fmi.consensus"] {
+            let mean = curve.r#final[metric].mean;
+            assert!((mean - 1.0).abs() < 1e-12, "{label} {metric}: {mean}");
+        }
+    }
+    // What the paper's Table II gives for IGL, client by client.
+    let igl = comparison.curves.iter().find(|curve| curve.label == "IGL").unwrap();
+    for (point, expected) in igl.by_client["nmi.client"].iter().zip([0.857, 0.839, 0.857]) {
+        assert!((point.mean - expected).abs() < 0.002, "{point:?}");
+    }
+}
+
+/// Fig 7: FedGL above IGL on the networks of students, paired, two standard errors.
+#[test]
+fn students_gain_from_each_other() {
+    let Some(path) = real("students-ljubljana") else { return };
+    let comparison = run("fedgl-fig7", &[&path, "run.checkpoint_seconds=0"]);
+    let first = &comparison.claims[0];
+    println!("{}: {:?} {}", first.text, first.verdict, first.evidence);
+    assert_eq!(first.verdict, fedkin_experiment::report::Verdict::Holds);
+    assert!(value(&comparison, "FedGL", 100.).0 > value(&comparison, "IGL", 100.).0 + 0.04);
 }

@@ -38,6 +38,10 @@ pub trait Live: Send {
     fn signal_to_noise(&self) -> Option<f64> {
         None
     }
+    /// Numbers about the servers' work after the last step, by name; none where a method has none.
+    fn gauges(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
     /// A client's own model, by client id.
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64]));
     /// The models the servers hold: server, cluster, name, parameters.
@@ -73,6 +77,9 @@ impl<A: Algorithm> Live for Simulation<A> {
     }
     fn signal_to_noise(&self) -> Option<f64> {
         Simulation::signal_to_noise(self)
+    }
+    fn gauges(&self) -> Vec<(String, f64)> {
+        Simulation::gauges(self)
     }
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
         Simulation::own_models(self, out);

@@ -17,6 +17,9 @@ use thiserror::Error;
 /// Numbers touched in a step below which threads cost more than they bring.
 const WORTH_THREADS: usize = 100_000;
 
+/// Numbers of one client above which its work is shared out on its own, not in chunks of many clients.
+const HEAVY: usize = 2_000;
+
 /// Why a run cannot start or go on.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
@@ -37,6 +40,14 @@ pub enum Fault {
         /// The round.
         round: u32,
         /// What the clients said.
+        reason: String,
+    },
+    /// The method cannot go on.
+    #[error("stopped in round {round}: {reason}")]
+    Stopped {
+        /// The round.
+        round: u32,
+        /// Cause and remedy.
         reason: String,
     },
     /// Every upload of a round was turned away.
@@ -75,7 +86,33 @@ pub struct Simulation<A: Algorithm> {
     step: u32,
     ended: bool,
     scratch: Scratch<A>,
+    /// One per thread, where few clients have much to do.
+    waves: Vec<Scratch<A>>,
     scores: Mutex<Scores>,
+}
+
+/// What `Chunk::run` does, with as many clients at a time as there are scratches. The answers are folded in id order.
+fn run_wide<A: Algorithm>(
+    algorithm: &A,
+    run: &Run,
+    chunk: &mut Chunk<'_, A>,
+    clients: &mut [Client<A>],
+    waves: &mut [Scratch<A>],
+) {
+    chunk.clear();
+    let mut asked: Vec<(usize, &mut Client<A>)> =
+        clients.iter_mut().enumerate().filter(|(i, _)| chunk.is_asked(*i)).collect();
+    for wave in asked.chunks_mut(waves.len()) {
+        let seen: &Chunk<'_, A> = chunk;
+        let answers: Vec<_> = wave
+            .par_iter_mut()
+            .zip(waves.par_iter_mut())
+            .map(|((i, client), scratch)| seen.ask(*i, algorithm, run, client, scratch))
+            .collect();
+        for (((i, _), scratch), answer) in wave.iter().zip(waves.iter_mut()).zip(answers) {
+            chunk.fold_in(*i, answer, scratch);
+        }
+    }
 }
 
 impl<A: Algorithm> Simulation<A> {
@@ -103,7 +140,7 @@ impl<A: Algorithm> Simulation<A> {
                 let clients: Result<Vec<_>, Fault> = server
                     .members()
                     .par_iter()
-                    .with_min_len(CHUNK)
+                    .with_min_len(if run.dimension > HEAVY { 1 } else { CHUNK })
                     .map(|member| join(&server, member))
                     .collect();
                 Ok((server, clients?))
@@ -120,6 +157,7 @@ impl<A: Algorithm> Simulation<A> {
             step: 0,
             ended: false,
             scratch: Scratch::default(),
+            waves: Vec::new(),
             scores: Mutex::default(),
         })
     }
@@ -154,8 +192,16 @@ impl<A: Algorithm> Simulation<A> {
             chunk.run(clients, scratch);
         };
         if parallel {
-            let work: Vec<_> = work.collect();
-            work.into_par_iter().for_each_init(Scratch::default, ask);
+            let mut work: Vec<_> = work.collect();
+            let threads = rayon::current_num_threads();
+            if run.dimension > HEAVY && work.len() < threads {
+                self.waves.resize_with(threads, Scratch::default);
+                for (chunk, clients) in &mut work {
+                    run_wide(algorithm, run, chunk, clients, &mut self.waves);
+                }
+            } else {
+                work.into_par_iter().for_each_init(Scratch::default, ask);
+            }
         } else {
             let scratch = &mut self.scratch;
             work.for_each(|item| ask(scratch, item));
@@ -201,6 +247,9 @@ impl<A: Algorithm> Simulation<A> {
                 server.chunks(algorithm, run).for_each(|mut chunk| chunk.settle());
             }
         }
+        if let Some(reason) = self.complaint() {
+            return Err(Fault::Stopped { round: self.step, reason });
+        }
         if counts.values == 0 && counts.rejected > 0 {
             return Err(self.diverged(counts));
         }
@@ -239,6 +288,26 @@ impl<A: Algorithm> Simulation<A> {
             None => self.clients.iter().map(Vec::len).sum(),
         };
         clients * self.run.dimension > WORTH_THREADS && rayon::current_num_threads() > 1
+    }
+
+    /// Why the run cannot go on, where a server says so.
+    pub fn complaint(&self) -> Option<String> {
+        self.servers.iter().find_map(|server| self.algorithm.complaint(server.state()))
+    }
+
+    /// Numbers about the servers' work, by name: means over the servers that have them.
+    pub fn gauges(&self) -> Vec<(String, f64)> {
+        let mut all: Vec<(&'static str, f64, f64)> = Vec::new();
+        for server in &self.servers {
+            self.algorithm.gauges(server.state(), &mut |name, value| match all
+                .iter_mut()
+                .find(|(known, ..)| *known == name)
+            {
+                Some((_, sum, count)) => (*sum, *count) = (*sum + value, *count + 1.0),
+                None => all.push((name, value, 1.0)),
+            });
+        }
+        all.into_iter().map(|(name, sum, count)| (name.to_string(), sum / count)).collect()
     }
 
     /// How many steps were run.

@@ -106,7 +106,7 @@ impl<'a> Naive<'a> {
             let member = federation.members()[k as usize];
             let served = &self.served[member.server as usize][member.cluster as usize];
             let centre = combine(&[(1.0, served), (1.0 / rho, &self.phi[k as usize])]);
-            let model = &world.context.model;
+            let model = &world.model;
             let strength = model.regularisation / federation.clients_of(member.server).len() as f64;
             self.w[k as usize] = minimise(model.loss, &[&world.data[k as usize]], strength, rho, &centre);
         }

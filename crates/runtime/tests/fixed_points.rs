@@ -52,7 +52,7 @@ fn of_cluster(world: &Small, cluster: u32) -> Vec<&Dataset> {
 
 /// The minimiser over cluster q of the sum of (16): every client brings lambda / |C_s|.
 fn sum_of_16(world: &Small, cluster: u32) -> Vector {
-    let model = &world.context.model;
+    let model = &world.model;
     let share = |server| model.regularisation / world.federation.clients_of(server).len() as f64;
     let members = world.federation.members().iter().filter(|member| member.cluster == cluster);
     let strength = members.map(|member| share(member.server)).sum();
@@ -62,7 +62,7 @@ fn sum_of_16(world: &Small, cluster: u32) -> Vector {
 /// The optimum of (2) at tau = 0: all servers agree, and each of them brings lambda once. With one server
 /// that is (1).
 fn optimum_of_2(world: &Small, cluster: u32) -> Vector {
-    let model = &world.context.model;
+    let model = &world.model;
     let strength = model.regularisation * world.federation.servers() as f64;
     minimise(model.loss, &of_cluster(world, cluster), strength, 0.0, &vec![0.0; world.run.dimension])
 }
@@ -204,7 +204,7 @@ fn mean_gradient(world: &Small, server: u32, cluster: u32) -> (Matrix, Vector) {
     for data in &cell {
         let share = 1.0 / cell.len() as f64;
         for i in 0..d {
-            h[i][i] += share * 2.0 * world.context.model.regularisation / all.len() as f64;
+            h[i][i] += share * 2.0 * world.model.regularisation / all.len() as f64;
         }
         for (row, y) in (0..data.rows()).map(|i| (data.row(i), data.targets()[i])) {
             let weight = share * 2.0 / data.rows() as f64;

@@ -11,6 +11,7 @@ use common::{
 use fedkin_core::algorithm::registry::Method;
 use fedkin_core::algorithm::{Admm, Algorithm, Pgfl};
 use fedkin_core::graph::Topology;
+use fedkin_core::model::Problem;
 use fedkin_core::privacy::{Line, Refusal, Sampler};
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::round::Verdict;
@@ -137,7 +138,7 @@ proptest! {
             // Where each client of the new roster was in the old one.
             let was: Vec<usize> = order.iter().map(|&line| shuffled[line]).collect();
             let data = was.iter().map(|&k| Arc::clone(&base.data[k])).collect();
-            (world(federation, data, base.context.model, seed, base.run.rounds), was)
+            (world(federation, data, base.model, seed, base.run.rounds), was)
         };
         for name in FAMILY {
             let expected = run(&base, name, &[]);
@@ -349,7 +350,8 @@ fn without_noise_and_clip_the_private_path_is_the_plain_run() {
     for name in FAMILY {
         let plain = run(&small(3, 24, 5, 12), name, &[]);
         let mut silent = small(3, 24, 5, 12).sampled(Sampler::None, f64::INFINITY);
-        silent.context.model.feature_norm = Some(f64::INFINITY);
+        silent.model.feature_norm = Some(f64::INFINITY);
+        silent.context.problem = Problem::Linear(silent.model);
         let path = run(&silent, name, &[]);
         let of = |live: &dyn Live| own(live).iter().map(|model| bits(model)).collect::<Vec<_>>();
         assert_eq!(of(&*path), of(&*plain), "{name}");
@@ -363,7 +365,8 @@ fn without_noise_and_clip_the_private_path_is_the_plain_run() {
         let noisy = run(&small(3, 24, 5, 12).sampled(Sampler::Discrete, 0.05), name, &[]);
         assert_ne!(of(&*noisy), of(&*plain), "{name}: noise");
         let mut clipped = small(3, 24, 5, 12).sampled(Sampler::None, f64::INFINITY);
-        clipped.context.model.feature_norm = Some(0.5);
+        clipped.model.feature_norm = Some(0.5);
+        clipped.context.problem = Problem::Linear(clipped.model);
         assert_ne!(of(&*run(&clipped, name, &[])), of(&*plain), "{name}: clip");
     }
 }

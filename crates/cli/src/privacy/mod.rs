@@ -140,11 +140,11 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
     number(text).and_then(|x| if x > 0.0 { Ok(x) } else { Err("must be above 0".into()) })
 }
 
-fn size(text: &str) -> Result<f64, String> {
+pub(crate) fn size(text: &str) -> Result<f64, String> {
     number(text).and_then(|x| if x >= 0.0 { Ok(x) } else { Err("must be 0 or above".into()) })
 }
 

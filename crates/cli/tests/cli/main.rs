@@ -7,6 +7,9 @@ mod bad_data;
 mod bench;
 mod broker;
 mod commands;
+mod graph;
+mod graph_learn;
+mod graph_run;
 mod json;
 #[cfg(unix)]
 mod ledger;

@@ -22,7 +22,10 @@
 //! upload is kept. The dual is computed from the perturbed model: from the exact one it would leak.
 //! An empty cell (no chosen client of the cluster) uses the model the server last served for it.
 
-use super::{Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares};
+use super::{
+    Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares,
+    privacy_of_graphs,
+};
 use crate::codec::Codec;
 use crate::dataset::Dataset;
 use crate::federation::Member;
@@ -102,12 +105,13 @@ impl<R: Rule> Admm<R> {
         let noise = match context.privacy {
             Privacy::None => None,
             Privacy::Zcdp(zcdp) => {
-                let bound = zcdp.assumed.or_else(|| context.model.enforced_bound()).ok_or(
+                let bound = zcdp.assumed.or_else(|| context.problem.enforced_bound()).ok_or(
                     "bound = \"enforced\" needs something that bounds the gradient: set `model.feature_norm` \
                      (and, for ridge, `model.huber`), or take a bound on trust with privacy.bound = \"assumed\"",
                 )?;
                 Some((zcdp, bound))
             }
+            Privacy::OneShot(_) | Privacy::Paper(_) => return Err(privacy_of_graphs(R::NAME)),
             Privacy::DpSgd(_) => {
                 return Err(format!(
                     "{} sends the solution of a client's problem and has no gradients to clip: set \
@@ -118,7 +122,7 @@ impl<R: Rule> Admm<R> {
         };
         Ok(Self {
             rule,
-            model: context.model,
+            model: context.problem.linear()?,
             penalty: values.number("penalty").unwrap_or(5.0),
             readout_memory: values.number("readout_memory").unwrap_or(0.95),
             noise,

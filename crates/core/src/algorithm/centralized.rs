@@ -35,7 +35,7 @@ impl Method for Centralized {
         if context.privacy.demanded() {
             return Err("centralized pools raw records: set privacy.mechanism = \"none\" for it".into());
         }
-        Ok(Self { model: context.model })
+        Ok(Self { model: context.problem.linear()? })
     }
 }
 

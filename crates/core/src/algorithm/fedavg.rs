@@ -29,7 +29,9 @@
 //! gradient descent.
 
 use super::registry::Method;
-use super::{Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView};
+use super::{
+    Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, privacy_of_graphs,
+};
 use crate::dataset::Dataset;
 use crate::federation::Member;
 use crate::model::{Model, Unsolved};
@@ -95,6 +97,7 @@ impl Method for FedAvg {
         let noise = match context.privacy {
             Privacy::None => None,
             Privacy::DpSgd(sgd) => Some(sgd),
+            Privacy::OneShot(_) | Privacy::Paper(_) => return Err(privacy_of_graphs("fedavg")),
             Privacy::Zcdp(_) => {
                 return Err(
                     "fedavg sends the end of gradient steps, and no bound says how far one record moves it: \
@@ -104,7 +107,7 @@ impl Method for FedAvg {
             }
         };
         Ok(Self {
-            model: context.model,
+            model: context.problem.linear()?,
             local_steps: values
                 .integer("local_steps")
                 .and_then(|steps| u32::try_from(steps).ok())

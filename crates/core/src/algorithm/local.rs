@@ -28,10 +28,11 @@ impl Method for Local {
     const PARAMS: &'static [Param] = &[];
 
     fn build(_: &Values, context: &Context) -> Result<Self, String> {
-        if context.model.regularisation <= 0.0 {
+        let model = context.problem.linear()?;
+        if model.regularisation <= 0.0 {
             return Err("a client alone needs `model.regularisation` above 0 for a unique model".into());
         }
-        Ok(Self { model: context.model })
+        Ok(Self { model })
     }
 }
 

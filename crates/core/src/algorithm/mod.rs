@@ -8,7 +8,9 @@
 mod admm;
 mod centralized;
 mod fedavg;
+mod fedgl;
 mod gfedmtl;
+mod igl;
 mod local;
 mod pgfl;
 pub mod registry;
@@ -17,7 +19,9 @@ mod single_step;
 pub use admm::{Admm, Rule};
 pub use centralized::Centralized;
 pub use fedavg::FedAvg;
+pub use fedgl::{Average, Consensus, FedGl};
 pub use gfedmtl::GFedMtl;
+pub use igl::Igl;
 pub use local::Local;
 pub use pgfl::Pgfl;
 pub use single_step::SingleStep;
@@ -25,7 +29,7 @@ pub use single_step::SingleStep;
 use crate::codec::{Codec, Door};
 use crate::dataset::Dataset;
 use crate::federation::Member;
-use crate::model::{Model, Unsolved};
+use crate::model::{Problem, Unsolved};
 use crate::privacy::{Cost, Draws, Gate, Privacy, Refusal, Released};
 use crate::rng::{PublicRng, Random};
 pub use crate::round::{Ask, Cells, Closed, Seats};
@@ -156,6 +160,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const SHARED: &'static [bool] = &[];
     /// Which of them follow from the client's data and memory alone, whatever it is served; none where empty.
     const KEPT: &'static [bool] = &[];
+    /// Whether it learns graphs of the columns, and not models of targets.
+    const GRAPHS: bool = false;
     /// Needs raw data at a server: only a simulation may run it.
     const SIMULATION_ONLY: bool = false;
 
@@ -339,6 +345,14 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         false
     }
 
+    /// Numbers about a server's work for the metrics of a run, such as an objective: nothing that was not released.
+    fn gauges(&self, _server: &Self::Server, _out: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// Why a run cannot go on, where it cannot: cause and remedy. `phase` then ends it.
+    fn complaint(&self, _server: &Self::Server) -> Option<String> {
+        None
+    }
+
     /// What to try when uploads grow beyond the bound.
     fn advice(&self) -> &'static str {
         ""
@@ -348,8 +362,16 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
 /// What a constructor gets beside the method's own parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Context {
-    /// The model to fit.
-    pub model: Model,
+    /// What every client fits.
+    pub problem: Problem,
     /// The privacy the run asks for.
     pub privacy: Privacy,
+}
+
+/// Why a method that fits linear models refuses the mechanisms of those that learn graphs.
+fn privacy_of_graphs(name: &str) -> String {
+    format!(
+        "privacy.mechanism = \"one-shot\" and \"paper\" are for methods that learn graphs; {name} takes \"{}\"",
+        if name == "fedavg" { "dp-sgd" } else { "zcdp" }
+    )
 }

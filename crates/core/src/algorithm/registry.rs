@@ -1,7 +1,10 @@
 //! The one table of methods: command-line help, config validation, reference documentation and the
 //! conformance tests come from it. Adding a method is one file and one row here.
 
-use super::{Admm, Algorithm, Centralized, Context, FedAvg, GFedMtl, Local, Pgfl, SingleStep};
+use super::{
+    Admm, Algorithm, Average, Centralized, Consensus, Context, FedAvg, FedGl, GFedMtl, Igl, Local, Pgfl,
+    SingleStep,
+};
 use crate::federation::Arrange;
 use crate::params::{Param, Values, suggest};
 
@@ -28,6 +31,8 @@ pub struct Row {
     pub needs_connected: bool,
     /// Whether only a simulation may run it.
     pub simulation_only: bool,
+    /// Whether it learns graphs from signals, and not models of targets.
+    pub graphs: bool,
     /// The names of a client's models; the first is its own.
     pub personal: &'static [&'static str],
 }
@@ -50,6 +55,7 @@ macro_rules! registry {
             arrange: $arrange,
             needs_connected: $connected,
             simulation_only: <$method as Algorithm>::SIMULATION_ONLY,
+            graphs: <$method as Algorithm>::GRAPHS,
             personal: <$method as Algorithm>::PERSONAL,
         }),*];
 
@@ -84,6 +90,12 @@ registry! {
         "PGFL with all clients at one server, where that is allowed";
     "fedavg": FedAvg, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
         "federated averaging: one model for all from local gradient steps, with DP-SGD";
+    "fedgl": FedGl<Consensus>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "a graph for every client and a consensus graph for all, learnt together from signals";
+    "fedgl-average": FedGl<Average>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "one graph for all clients: federated averaging of the same objective";
+    "igl": Igl, connected: false, AS_IS,
+        "every client learns its graph alone; nothing leaves";
     "local": Local, connected: false, AS_IS,
         "every client alone; nothing leaves";
     "centralized": Centralized, connected: false, Arrange { one_server: true, ..AS_IS },

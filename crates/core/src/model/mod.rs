@@ -17,10 +17,12 @@
 mod loss;
 mod metrics;
 mod newton;
+mod problem;
 mod prox;
 
 pub use loss::Loss;
 pub use metrics::{accuracy, log_loss, mean_squared_error};
+pub use problem::Problem;
 pub use prox::{Prox, Unsolved, fit};
 
 use crate::dataset::Dataset;
@@ -33,7 +35,7 @@ use std::sync::Arc;
 pub const PARAMS: &[Param] = &[
     Param {
         name: "kind",
-        kind: Kind::Choice(&["ridge", "logistic"]),
+        kind: Kind::Choice(&["ridge", "logistic", "graph"]),
         preset: Preset::Required,
         help: "what each client fits",
     },
@@ -61,7 +63,30 @@ pub const PARAMS: &[Param] = &[
         preset: Preset::Absent,
         help: "scale every feature vector down to at most this norm, which bounds the gradient",
     },
+    Param {
+        name: "alpha",
+        kind: Kind::Number { least: 0.0, most: 1e12, open: true },
+        preset: Preset::Absent,
+        help: "graph only: weight of the logarithms of the degrees (2 where absent); a matter of scale",
+    },
+    Param {
+        name: "beta",
+        kind: Kind::Number { least: 0.0, most: 1e12, open: true },
+        preset: Preset::Absent,
+        help: "graph only: weight of the squared weights (0.5 where absent); more of it gives more edges",
+    },
+    Param {
+        name: "records",
+        kind: Kind::Choice(&["signals", "distances"]),
+        preset: Preset::Absent,
+        help: "graph only: whether a record is one number per node (where absent) or one squared difference per pair",
+    },
 ];
+
+/// Keys of `[model]` that belong to kind = "graph", and those that do not.
+pub const GRAPH_KEYS: &[&str] = &["alpha", "beta", "records"];
+/// Keys of `[model]` that mean nothing to kind = "graph".
+pub const LINEAR_KEYS: &[&str] = &["bias", "huber", "feature_norm"];
 
 /// A linear model and how it is fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,6 +7,8 @@ pub enum Trust {
     Enforced,
     /// Somebody said so. Ledger, command line and report repeat that.
     Assumed,
+    /// A paper says so, and an audit has shown that it does not hold: kept to reproduce the paper.
+    Refuted,
 }
 
 impl Trust {
@@ -15,6 +17,7 @@ impl Trust {
         match self {
             Trust::Enforced => "enforced",
             Trust::Assumed => "assumed, not enforced",
+            Trust::Refuted => "refuted by audit: no guarantee",
         }
     }
 }
@@ -30,6 +33,11 @@ impl Bound {
     /// A bound taken on trust.
     pub fn assumed(value: f64) -> Self {
         Self { value, trust: Trust::Assumed }
+    }
+
+    /// A bound that a paper states and an audit has refuted.
+    pub fn refuted(value: f64) -> Self {
+        Self { value, trust: Trust::Refuted }
     }
 
     /// A bound that the calling code enforces; only the models of this crate do.

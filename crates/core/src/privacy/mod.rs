@@ -35,6 +35,6 @@ pub use discrete::DiscreteGaussian;
 pub use gate::{Gate, Refusal};
 pub use ledger::{Account, Charge, Cost, Draws, Ledger, Line, Tally};
 pub use mechanism::{Gaussian, Mechanism, Perturbed, SampledSum, Sampler, Symmetric};
-pub use plan::{DpSgd, PARAMS, Privacy, Unit, Zcdp};
+pub use plan::{DpSgd, LastStep, OneShot, PARAMS, Privacy, Unit, Zcdp};
 pub use released::Released;
 pub use statement::{Entry, Statement};

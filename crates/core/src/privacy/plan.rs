@@ -1,19 +1,20 @@
 //! The privacy a run asks for.
 
+use super::accountant::gaussian_zcdp_of_epsilon;
 use super::bound::Bound;
 use super::clip::Clip;
 use super::mechanism::{Gaussian, SampledSum, Sampler};
-use crate::model::Model;
-use crate::numeric::power;
+use crate::model::Problem;
+use crate::numeric::{ln, power};
 use crate::params::{Kind, Param, Preset, Values};
 
 /// The keys of `[privacy]`.
 pub const PARAMS: &[Param] = &[
     Param {
         name: "mechanism",
-        kind: Kind::Choice(&["none", "zcdp", "dp-sgd"]),
+        kind: Kind::Choice(&["none", "zcdp", "dp-sgd", "one-shot", "paper"]),
         preset: Preset::Text("none"),
-        help: "what protects an upload: nothing, Gaussian noise accounted in zCDP, or clipped and noisy gradients of a secret sample of the records (for fedavg)",
+        help: "what protects an upload: nothing, Gaussian noise accounted in zCDP, clipped and noisy gradients of a secret sample of the records (for fedavg), one noisy scatter matrix from which all graphs follow (for fedgl), or the noise of the FedGL paper, which an audit has refuted",
     },
     Param {
         name: "initial_budget",
@@ -43,7 +44,13 @@ pub const PARAMS: &[Param] = &[
         name: "clip",
         kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
         preset: Preset::Absent,
-        help: "dp-sgd: the gradient of every record is scaled down to at most this norm",
+        help: "dp-sgd: the gradient of every record is scaled down to at most this norm; one-shot: every record, less its mean over the nodes; paper: every record's squared differences (25 where absent)",
+    },
+    Param {
+        name: "epsilon",
+        kind: Kind::Number { least: 0.0, most: 1e3, open: true },
+        preset: Preset::Absent,
+        help: "one-shot: epsilon of the one release at `delta`, priced exactly; paper: what the paper claims for the whole run",
     },
     Param {
         name: "noise_multiplier",
@@ -93,6 +100,92 @@ pub enum Privacy {
     Zcdp(Zcdp),
     /// Clipped gradients of a Poisson sample of the records, with Gaussian noise on their sum.
     DpSgd(DpSgd),
+    /// One release of a scatter matrix, from which everything later follows.
+    OneShot(OneShot),
+    /// The noise of the `FedGL` paper: in the last of many steps alone. Refuted by an audit.
+    Paper(LastStep),
+}
+
+/// One release per client and run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OneShot {
+    /// The largest norm of one record.
+    pub clip: Clip,
+    /// zCDP of the release: the largest whose exact epsilon is what was asked for.
+    pub price: f64,
+    /// What a client may spend in all.
+    pub budget: Option<f64>,
+    /// What draws the noise.
+    pub sampler: Sampler,
+}
+
+/// The private algorithm of the `FedGL` paper as printed: epsilon and delta split evenly over the rounds, noise in the
+/// last step of each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LastStep {
+    /// The claimed epsilon of the run.
+    pub epsilon: f64,
+    /// The claimed delta of the run.
+    pub delta: f64,
+    /// C: the largest norm of the squared differences of one record.
+    pub clip: f64,
+    /// What a client may spend in all, by the claim.
+    pub budget: Option<f64>,
+    /// What draws the noise.
+    pub sampler: Sampler,
+}
+
+impl OneShot {
+    /// The keys it needs.
+    pub const REQUIRED: &'static [&'static str] = &["clip", "epsilon"];
+
+    fn new(values: &Values) -> Result<Self, String> {
+        let need = |key: &str| format!("mechanism = \"one-shot\" needs `{key}`");
+        let clip = values.number("clip").ok_or_else(|| need("clip"))?;
+        let clip = Clip::new(clip)
+            .filter(|clip| clip.bound().value().is_finite())
+            .ok_or("`clip` must be a finite number that can be clipped to")?;
+        let epsilon = values.number("epsilon").ok_or_else(|| need("epsilon"))?;
+        Ok(Self {
+            clip,
+            price: whole(gaussian_zcdp_of_epsilon(epsilon, values.number("delta").unwrap_or(1e-5))),
+            budget: values.number("budget"),
+            sampler: values.text("sampler").and_then(Sampler::of).unwrap_or_default(),
+        })
+    }
+}
+
+/// A price that is charged as it is: in whole units of 1e-12, rounded down, so that what is charged keeps to epsilon.
+fn whole(price: f64) -> f64 {
+    ((price * 1e12).floor() - 1.0) / 1e12
+}
+
+impl LastStep {
+    /// C where the config does not say, section V-A of the paper.
+    pub const CLIP: f64 = 25.0;
+
+    fn new(values: &Values) -> Result<Self, String> {
+        Ok(Self {
+            epsilon: values.number("epsilon").ok_or("mechanism = \"paper\" needs `epsilon`")?,
+            delta: values.number("delta").unwrap_or(1e-5),
+            clip: values.number("clip").unwrap_or(Self::CLIP),
+            budget: values.number("budget"),
+            sampler: values.text("sampler").and_then(Sampler::of).unwrap_or_default(),
+        })
+    }
+
+    /// The noise on an upload of this length in one of `rounds` rounds, with step size `step` and so many records:
+    /// (58) and (60). The sensitivity lacks a factor sqrt 2, and forgets all steps but the last.
+    pub fn gaussian(&self, step: f64, samples: usize, length: usize, rounds: u32) -> Option<Gaussian> {
+        let sensitivity = Bound::refuted(2.0 * step * self.clip / samples as f64);
+        Gaussian::vector(sensitivity, self.price(rounds), length, self.sampler)
+    }
+
+    /// zCDP by the claim: sigma is sensitivity times sqrt(2 ln(1.25 / `delta_t`)) / `epsilon_t`.
+    pub fn price(&self, rounds: u32) -> f64 {
+        let (epsilon, delta) = (self.epsilon / f64::from(rounds), self.delta / f64::from(rounds));
+        epsilon * epsilon / (4.0 * ln(1.25 / delta))
+    }
 }
 
 /// What is protected: how much of one client's data a neighbouring data set replaces.
@@ -183,6 +276,8 @@ impl Privacy {
         match values.text("mechanism") {
             Some("zcdp") => {}
             Some("dp-sgd") => return DpSgd::new(values).map(Privacy::DpSgd),
+            Some("one-shot") => return OneShot::new(values).map(Privacy::OneShot),
+            Some("paper") => return LastStep::new(values).map(Privacy::Paper),
             _ => return Ok(Privacy::None),
         }
         let assumed = match (values.text("bound"), values.number("gradient_bound")) {
@@ -212,6 +307,8 @@ impl Privacy {
             Privacy::None => Sampler::None,
             Privacy::Zcdp(zcdp) => zcdp.sampler,
             Privacy::DpSgd(sgd) => sgd.sampler,
+            Privacy::OneShot(once) => once.sampler,
+            Privacy::Paper(paper) => paper.sampler,
         }
     }
 
@@ -221,17 +318,21 @@ impl Privacy {
             Privacy::None => None,
             Privacy::Zcdp(zcdp) => zcdp.budget,
             Privacy::DpSgd(sgd) => sgd.budget,
+            Privacy::OneShot(once) => once.budget,
+            Privacy::Paper(paper) => paper.budget,
         };
         // Rounded down: a budget is a ceiling.
         budget.map(|budget| (budget * 1e12).floor() as u64)
     }
 
     /// The bound behind every price, where there is one: assumed, or enforced by the model or the clip.
-    pub fn bound(&self, model: &Model) -> Option<Bound> {
+    pub fn bound(&self, problem: &Problem) -> Option<Bound> {
         match self {
             Privacy::None => None,
-            Privacy::Zcdp(zcdp) => zcdp.assumed.or_else(|| model.enforced_bound()),
+            Privacy::Zcdp(zcdp) => zcdp.assumed.or_else(|| problem.enforced_bound()),
             Privacy::DpSgd(sgd) => Some(sgd.clip.bound()),
+            Privacy::OneShot(once) => Some(once.clip.bound()),
+            Privacy::Paper(paper) => Some(Bound::refuted(paper.clip)),
         }
     }
 
@@ -239,7 +340,7 @@ impl Privacy {
     pub fn unit(&self) -> Unit {
         match self {
             Privacy::Zcdp(zcdp) => zcdp.unit,
-            Privacy::None | Privacy::DpSgd(_) => Unit::Record,
+            Privacy::None | Privacy::DpSgd(_) | Privacy::OneShot(_) | Privacy::Paper(_) => Unit::Record,
         }
     }
 }

@@ -53,6 +53,11 @@ pub struct Closed<'a> {
 }
 
 impl Closed<'_> {
+    /// Whether an upload was turned away at the door.
+    pub fn rejected(&self) -> bool {
+        self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Rejected(_)))
+    }
+
     /// The positions of the clients that were folded.
     pub fn values(&self) -> impl Iterator<Item = usize> + '_ {
         self.verdicts.iter().enumerate().filter(|(_, verdict)| **verdict == Verdict::Value).map(|(i, _)| i)
@@ -82,6 +87,11 @@ pub struct Server<A: Algorithm> {
 }
 
 impl<A: Algorithm> Server<A> {
+    /// What the method keeps at this server.
+    pub fn state(&self) -> &A::Server {
+        &self.state
+    }
+
     /// A server before the first step.
     pub fn open(algorithm: &A, run: &Run, federation: &Federation, id: u32) -> Self {
         let members: Vec<Member> =
@@ -331,19 +341,21 @@ impl<A: Algorithm> Chunk<'_, A> {
             if self.verdicts[i] != Verdict::Asked {
                 continue;
             }
-            let mut down = std::mem::take(&mut scratch.down);
-            self.down(i, &mut down);
-            let ask = Ask::new(self.now.step, self.now.label, self.common, &down);
-            let answer = client.answer(self.algorithm, self.now.at.run, ask, scratch);
-            scratch.down = down;
-            self.fold.tally.count(&scratch.pending);
-            match answer {
-                Ok(up) => {
-                    self.take(i, Ok(&up));
-                    scratch.up = up;
-                }
-                Err(refusal) => self.take(i, Err(refusal)),
+            let answer = self.ask(i, self.algorithm, self.now.at.run, client, scratch);
+            self.fold_in(i, answer, scratch);
+        }
+    }
+
+    /// Folds what [`Self::ask`] has just given, with the scratch it was given by. In id order, as `run` does it:
+    /// answers may be computed beside each other, and the bits are the same.
+    pub fn fold_in(&mut self, i: usize, answer: Result<A::Up, Refusal>, scratch: &mut Scratch<A>) {
+        self.fold.tally.count(&scratch.pending);
+        match answer {
+            Ok(up) => {
+                self.take(i, Ok(&up));
+                scratch.up = up;
             }
+            Err(refusal) => self.take(i, Err(refusal)),
         }
     }
 

@@ -10,9 +10,12 @@
 
 mod damage;
 mod formats;
+mod graph_sets;
+mod graph_worlds;
 mod graphs;
 mod images;
 mod inspecting;
+mod signals;
 mod synthetic;
 mod tables;
 
@@ -69,6 +72,11 @@ impl Bench {
 
     pub fn classify(mut self) -> Self {
         self.task = Task::Classification;
+        self
+    }
+
+    pub fn signals(mut self) -> Self {
+        self.task = Task::Signals;
         self
     }
 

@@ -45,6 +45,19 @@ fn a_seed_is_a_world_whatever_the_threads() {
     assert_ne!(tested.fingerprint, world.fingerprint);
 }
 
+/// Runs compare fingerprints when they are resumed, so those of earlier versions must stay.
+#[test]
+fn fingerprints_are_those_of_earlier_versions() {
+    let hex = |world: &World| {
+        world.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(hex(&bench().world()), "9e6e8df13797fa54745f25e964f487adb40d0134d29af52fa719c7641c5f83cd");
+    let table = "client,part,x,z,y\na,train,1,2,0\nb,test,3,4.5,1\nb,train,5,6,1\n";
+    let csv = Bench::new("csv").file("t.csv", table).set("path", "t.csv").set("client", "client");
+    let world = csv.set("target", "y").set("split", "part").world();
+    assert_eq!(hex(&world), "0caef656e02419e51746f8658385253b7dd40ef8f8b83324c5c352adcb16dbc5");
+}
+
 #[test]
 fn test_samples_follow_the_key() {
     let rows = |world: &World| {

@@ -59,7 +59,7 @@ pub fn edge_list(federation: &Federation) -> String {
 }
 
 /// Text as XML content or attribute. XML 1.0 has no way to write most control characters.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -77,7 +77,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) || text.trim() != text {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -7,6 +7,7 @@
 pub mod atomic;
 pub mod checkpoint;
 pub mod graphs;
+pub(crate) mod learnt;
 pub mod ledger;
 pub mod lock;
 pub mod metrics;

@@ -55,7 +55,11 @@ pub(super) fn distance2<A: Algorithm>(
         scene.play(&mut lane, 0, draw, Want { twin: true, quiet: false }, &mut |moment| {
             let sigma = moment.charges.iter().map(|charge| charge.sigma).fold(f64::INFINITY, f64::min);
             if let Some(twin) = moment.twin.as_ref().filter(|twin| twin.len() == moment.sent.len()) {
-                sum += fedkin_core::numeric::distance2(twin, &moment.sent) / (sigma * sigma);
+                for (i, (twin, sent)) in twin.iter().zip(&moment.sent).enumerate() {
+                    let sigma = moment.noise.get(i).copied().filter(|noise| *noise > 0.0).unwrap_or(sigma);
+                    let apart = (twin - sent) / sigma;
+                    sum += apart * apart;
+                }
             }
         });
     }
@@ -75,21 +79,25 @@ fn means_are_known<A: Algorithm>(scene: &Scene<A>, pair: &Pair, seed: u64) -> Re
         let draw = Draw { seed, purpose: "check", pair: 0, number };
         let truth = (number % 2) as usize;
         scene.play(&mut lane, truth, draw, Want { twin: true, quiet: true }, &mut |moment| {
-            let (Some(sigma), Some(twin), Some(expected)) =
-                (moment.gaussian(), &moment.twin, &moment.expected)
-            else {
+            let (Some(twin), Some(expected)) = (&moment.twin, &moment.expected) else {
                 known = false;
                 return;
             };
             let (own, other) = (&expected[truth], &expected[1 - truth]);
-            if [twin, own, other].iter().any(|part| part.len() != moment.sent.len()) {
+            if [twin, own, other, &moment.noise].iter().any(|part| part.len() != moment.sent.len()) {
                 known = false;
                 return;
             }
             for i in 0..moment.sent.len() {
-                let noise = moment.sent[i] - own[i];
+                let (noise, sigma) = (moment.sent[i] - own[i], moment.noise[i]);
+                if sigma <= 0.0 {
+                    // Said to be the same whatever the data.
+                    known &= noise == 0.0 && own[i].total_cmp(&other[i]).is_eq();
+                    continue;
+                }
                 let scale = moment.sent[i].abs() + twin[i].abs() + own[i].abs() + other[i].abs();
-                let slack = 1e-7 * sigma + 1e-9 * scale;
+                // The grid of the noise rounds the two means apart from each other.
+                let slack = 1e-5 * sigma + 1e-9 * scale;
                 known &= (noise - (twin[i] - other[i])).abs() <= slack;
                 size += (noise / sigma) * (noise / sigma);
                 count += 1.0;
@@ -197,12 +205,13 @@ pub(super) fn scores<A: Algorithm>(
         scene.play(lane, truth, draw, want, &mut |moment| {
             match method {
                 Method::Exact => {
-                    let (Some(sigma), Some([first, second])) = (moment.gaussian(), &moment.expected) else {
-                        return;
-                    };
-                    let weight = 1.0 / (sigma * sigma);
-                    for ((sent, first), second) in moment.sent.iter().zip(first).zip(second) {
-                        let apart = second - first;
+                    let Some([first, second]) = &moment.expected else { return };
+                    let means = first.iter().zip(second);
+                    for ((sent, sigma), (first, second)) in moment.sent.iter().zip(&moment.noise).zip(means) {
+                        if *sigma <= 0.0 {
+                            continue;
+                        }
+                        let (weight, apart) = (1.0 / (sigma * sigma), second - first);
                         scored.score += weight * apart * (sent - 0.5 * (first + second));
                         scored.distance2 += weight * apart * apart;
                     }

@@ -6,10 +6,12 @@
 
 pub mod fixtures;
 mod measure;
+mod moment;
 mod neighbours;
 mod report;
 mod scene;
 mod secret;
+mod space;
 #[cfg(test)]
 mod tests;
 
@@ -18,15 +20,20 @@ use crate::plan::Plan;
 use crate::repeat::Control;
 use fedkin_core::algorithm::registry::{self, Visitor};
 use fedkin_core::algorithm::{Algorithm, Context};
+use fedkin_core::model::Problem;
 use fedkin_core::privacy::audit::{Direction, Examined, Scores, examine, largest_bound};
-use fedkin_core::privacy::{Account, Charge, Prices, Privacy, Sampler, epsilon_of_gaussian};
+use fedkin_core::privacy::{
+    Account, Charge, LastStep, OneShot, Prices, Privacy, Sampler, Trust, epsilon_of_gaussian,
+};
 use fedkin_core::{Dataset, Federation};
 use fixtures::Fixture;
 use measure::{Method, Scored};
+use moment::Layout;
 use neighbours::{Pair, Records};
 pub use report::{Claim, Neighbour, Report, Verdict};
 use scene::{Ground, Scene, Want};
 use secret::Draw;
+use space::Space;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -84,7 +91,8 @@ pub fn audit(subject: &Subject, options: &Options, control: &Control<'_>) -> Res
     let plan = &subject.plan;
     if !plan.privacy.demanded() {
         return Err(Error::Usage(
-            "privacy.mechanism = \"none\" claims nothing, so there is nothing to audit: set it to \"zcdp\""
+            "privacy.mechanism = \"none\" claims nothing, so there is nothing to audit: set it to \"zcdp\", or \"one-shot\" \
+             where graphs are learnt"
                 .into(),
         ));
     }
@@ -104,7 +112,7 @@ pub fn audit(subject: &Subject, options: &Options, control: &Control<'_>) -> Res
         })?),
     };
     let loud = plan.context();
-    let quiet = Context { privacy: Privacy::None, ..loud };
+    let quiet = Context { privacy: silenced(plan.privacy), ..loud };
     let task = Task { subject, options, control, federation: &world.federation, data: &world.train, client };
     let conflict = |message| Error::Conflict { place: plan.name().to_string(), message };
     let values = &plan.config.algorithm_values;
@@ -113,6 +121,27 @@ pub fn audit(subject: &Subject, options: &Options, control: &Control<'_>) -> Res
     }
     let name = plan.row.name;
     registry::visit(name, values, &loud, Loud { name, task: &task, quiet: &quiet }).map_err(conflict)?
+}
+
+/// The privacy of a method that answers without noise: the means.
+fn silenced(privacy: Privacy) -> Privacy {
+    match privacy {
+        // What these add noise to is nothing that the method sends without them.
+        Privacy::OneShot(once) => Privacy::OneShot(OneShot { sampler: Sampler::None, ..once }),
+        Privacy::Paper(paper) => Privacy::Paper(LastStep { sampler: Sampler::None, ..paper }),
+        Privacy::None | Privacy::Zcdp(_) | Privacy::DpSgd(_) => Privacy::None,
+    }
+}
+
+/// Where the noise stands in a message.
+fn layout(plan: &Plan, columns: usize) -> Layout {
+    match (plan.problem, plan.privacy) {
+        (Problem::Graph(smooth), Privacy::OneShot(_)) => {
+            Layout::symmetric(smooth.nodes(columns).unwrap_or(0))
+        }
+        (Problem::Graph(smooth), Privacy::Paper(_)) => Layout::graph(smooth.dimension(columns)),
+        _ => Layout::default(),
+    }
 }
 
 /// Takes the method of a config, and then the same one without noise.
@@ -157,21 +186,28 @@ impl Task<'_> {
     pub(crate) fn run<A: Algorithm>(&self, algorithm: A, quiet: Option<A>) -> Result<Report, Error> {
         let (plan, options) = (&self.subject.plan, self.options);
         let columns = self.data.first().map_or(0, |data| data.columns());
-        let (federation, run) = plan.run(self.federation, plan.model.dimension(columns), 0);
+        let (federation, run) = plan.run(self.federation, plan.problem.dimension(columns), 0);
         let steps = options.rounds.unwrap_or_else(|| plan.rounds().min(ROUNDS)).min(plan.rounds());
         let seed = options.seed.unwrap_or_else(|| plan.seed(0));
-        let ground = Ground { run: &run, federation: &federation, data: self.data, steps };
+        let ground = Ground {
+            run: &run,
+            federation: &federation,
+            data: self.data,
+            steps,
+            quiet: silenced(plan.privacy),
+            layout: layout(plan, columns),
+        };
         let scene = Scene::new(algorithm, quiet, &ground, self.client)?;
         let member = scene.member();
         let own = &self.data[member.id as usize];
         let preview = Preview::of(&scene, own, seed)?;
-        let claim = preview.claim(plan.delta());
+        let claim = preview.claim(plan);
         let mut report = Report {
             name: self.subject.name().to_string(),
             algorithm: A::NAME.to_string(),
             client: federation.client_name(member.id).to_string(),
             records: member.samples,
-            rounds: scene.steps(),
+            rounds: scene.rounds(),
             all_rounds: plan.rounds(),
             releases: preview.answers,
             claim,
@@ -208,11 +244,12 @@ impl Task<'_> {
         seed: u64,
     ) -> Result<Vec<Pair>, Error> {
         let member = scene.member();
+        let space = Space::of(&self.subject.plan, self.data)?;
         let records = Records {
             own: &self.data[member.id as usize],
             all: self.data,
             client: member.id,
-            model: &self.subject.plan.model,
+            space: &space,
             hint: &preview.last,
             seed,
         };
@@ -297,25 +334,26 @@ impl Preview {
         self.charges.iter().all(|charge| Sampler::is_gaussian(charge.mechanism))
     }
 
-    fn claim(&self, delta: f64) -> Claim {
+    fn claim(&self, plan: &Plan) -> Claim {
+        let delta = plan.delta();
         let mut account = Account::default();
         for charge in &self.charges {
             account.plan(charge.cost, charge.draws().as_ref());
         }
         let mut prices = Prices::default();
         let known = |charge: &Charge| charge.sampled.is_some() || Sampler::is_gaussian(charge.mechanism);
-        let epsilon = if self.charges.iter().all(known) {
+        let epsilon = if let Privacy::Paper(paper) = plan.privacy {
+            // Its own words: equal parts of epsilon and delta for every round, added up.
+            paper.epsilon * f64::from(self.answers) / f64::from(plan.rounds())
+        } else if self.charges.iter().all(known) {
             prices.epsilon_gaussian(&account, delta)
         } else {
             prices.epsilon(&account, delta)
         };
         let zcdp = account.total().zcdp();
-        let assumed = self
-            .charges
-            .iter()
-            .filter_map(|charge| charge.trust)
-            .find(|trust| *trust == fedkin_core::privacy::Trust::Assumed);
-        let trust = assumed.or_else(|| self.charges.iter().find_map(|charge| charge.trust));
+        // The weakest word holds for the whole.
+        let words = [Trust::Refuted, Trust::Assumed, Trust::Enforced];
+        let trust = words.into_iter().find(|trust| self.charges.iter().any(|c| c.trust == Some(*trust)));
         Claim { epsilon, delta, zcdp, trust: trust.map_or(String::new(), |trust| trust.words().to_string()) }
     }
 }

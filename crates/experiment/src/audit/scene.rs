@@ -3,12 +3,12 @@
 //! Privacy is promised against whatever a server asks, so any surroundings give a valid test. These are the
 //! method's own: the client's server runs its real steps, and what it asks next depends on what it was sent.
 
+use super::moment::{Layout, Moment, numbers};
 use super::secret::Draw;
 use crate::error::Error;
 use fedkin_core::algorithm::{Algorithm, Phase, Run};
-use fedkin_core::codec::{Codec, Sink};
 use fedkin_core::model::Unsolved;
-use fedkin_core::privacy::{Account, Charge, Refusal, Sampler, Tally};
+use fedkin_core::privacy::{Account, Privacy, Refusal, Tally};
 use fedkin_core::rng::simulated_secret;
 use fedkin_core::round::{CHUNK, Client, Scratch, Server};
 use fedkin_core::{Dataset, Federation, Member};
@@ -23,10 +23,15 @@ pub(super) struct Ground<'a> {
     pub(super) data: &'a [Arc<Dataset>],
     /// How many steps are audited.
     pub(super) steps: u32,
+    /// The privacy of the same method without noise.
+    pub(super) quiet: Privacy,
+    pub(super) layout: Layout,
 }
 
 /// What a server was told in one step by all but the audited client.
 struct Recorded<A: Algorithm> {
+    /// Whether the audited client was asked.
+    asked: bool,
     /// By position.
     others: Vec<(usize, Result<A::Up, Refusal>)>,
     shares: Vec<(u32, A::Share)>,
@@ -42,7 +47,10 @@ pub(super) struct Scene<A: Algorithm> {
     federation: Federation,
     member: Member,
     position: usize,
+    /// Up to the last one in which the client was asked.
     steps: Vec<Recorded<A>>,
+    rounds: u32,
+    layout: Layout,
 }
 
 /// Runs the whole federation once. Gives what every client spent, and what one server was told.
@@ -75,7 +83,7 @@ fn rehearse<A: Algorithm>(
         if begun.iter().all(|phase| *phase == Phase::Deliver) {
             break;
         }
-        let mut others = Vec::new();
+        let (mut others, mut asked) = (Vec::new(), false);
         for (server, clients) in servers.iter_mut().zip(&mut clients) {
             let listen = audited.is_some_and(|member| member.server == server.id());
             let chunks = server.chunks(algorithm, run).zip(clients.chunks_mut(CHUNK)).enumerate();
@@ -93,6 +101,8 @@ fn rehearse<A: Algorithm>(
                     chunk.take(i, answer.as_ref().map_err(|refusal| *refusal));
                     if audited.is_some_and(|member| member.id != chunk.members[i].id) {
                         others.push((number * CHUNK + i, answer));
+                    } else {
+                        asked = true;
                     }
                 }
             }
@@ -110,7 +120,7 @@ fn rehearse<A: Algorithm>(
         if let Some(member) = audited {
             let neighbours = servers[member.server as usize].neighbours();
             let shares = neighbours.iter().map(|&p| (p, std::mem::take(&mut shares[p as usize]))).collect();
-            recorded.push(Recorded { others, shares });
+            recorded.push(Recorded { asked, others, shares });
         }
     }
     let mut accounts = vec![Account::default(); federation.members().len()];
@@ -147,9 +157,12 @@ impl<A: Algorithm> Scene<A> {
             };
             *members.iter().min_by_key(key).ok_or_else(|| Error::Usage("there is no client".into()))?
         };
-        let (_, steps) = rehearse(&algorithm, ground, Some(member))?;
+        let (_, mut steps) = rehearse(&algorithm, ground, Some(member))?;
+        let rounds = steps.len() as u32;
+        // What servers do once the client has said its last word tells nothing more of it.
+        steps.truncate(steps.iter().rposition(|step| step.asked).map_or(0, |last| last + 1));
         let position = ground.federation.clients_of(member.server).iter().position(|id| *id == member.id);
-        let quiet_run = Run { privacy: fedkin_core::privacy::Privacy::None, ..ground.run.clone() };
+        let quiet_run = Run { privacy: ground.quiet, ..ground.run.clone() };
         Ok(Self {
             algorithm,
             quiet,
@@ -159,6 +172,8 @@ impl<A: Algorithm> Scene<A> {
             member,
             position: position.unwrap_or(0),
             steps,
+            rounds,
+            layout: ground.layout.clone(),
         })
     }
 
@@ -167,9 +182,9 @@ impl<A: Algorithm> Scene<A> {
         self.member
     }
 
-    /// How many steps there are.
-    pub(super) fn steps(&self) -> u32 {
-        self.steps.len() as u32
+    /// How many rounds there are, those after the client's last word included.
+    pub(super) fn rounds(&self) -> u32 {
+        self.rounds
     }
 
     /// Whether the method can be built without noise.
@@ -228,6 +243,7 @@ impl<A: Algorithm> Scene<A> {
             if server.begin(algorithm, run, step) == Phase::Deliver {
                 break;
             }
+            let last = step as usize == self.steps.len();
             let mut others = recorded.others.iter().peekable();
             for (number, mut chunk) in server.chunks(algorithm, run).enumerate() {
                 chunk.clear();
@@ -238,6 +254,9 @@ impl<A: Algorithm> Scene<A> {
                         continue;
                     }
                     if position != self.position {
+                        if last {
+                            continue;
+                        }
                         match others.next_if(|(at, _)| *at == position) {
                             Some((_, answer)) => chunk.take(i, answer.as_ref().map_err(|refusal| *refusal)),
                             // It was not asked in the rehearsal: it stays silent.
@@ -247,7 +266,7 @@ impl<A: Algorithm> Scene<A> {
                     }
                     let answer = chunk.ask(i, algorithm, run, &mut real[truth], scratch);
                     if let Ok(up) = &answer {
-                        moment.take(up, scratch.charges());
+                        moment.take(up, scratch.charges(), &self.layout);
                         if want.twin {
                             let twin = chunk.ask(i, algorithm, run, &mut real[1 - truth], scratch);
                             moment.twin = twin.ok().map(|up| numbers(&up));
@@ -274,6 +293,9 @@ impl<A: Algorithm> Scene<A> {
                             moment.copies.push(copied);
                         }
                         each(moment);
+                    }
+                    if last {
+                        return;
                     }
                     chunk.take(i, answer.as_ref().map_err(|refusal| *refusal));
                 }
@@ -305,63 +327,4 @@ pub(super) struct Want {
     pub(super) twin: bool,
     /// The answers of the method without noise.
     pub(super) quiet: bool,
-}
-
-/// One answer of the audited client, and what an observer can compute beside it: he knows both data sets and
-/// all that was asked, and lacks the client's randomness and which of the two data sets it is.
-#[derive(Debug, Default)]
-pub(super) struct Moment {
-    /// What was sent, as numbers.
-    pub(super) sent: Vec<f64>,
-    /// What it was charged.
-    pub(super) charges: Vec<Charge>,
-    /// The answer on the other data set with the same private randomness.
-    pub(super) twin: Option<Vec<f64>>,
-    /// The answers without noise on the first and the second data set.
-    pub(super) expected: Option<[Vec<f64>; 2]>,
-    /// Answers with other private randomness on the first and the second data set.
-    pub(super) copies: Vec<[Vec<f64>; 2]>,
-}
-
-impl Moment {
-    fn take<U: Codec>(&mut self, up: &U, charges: &[Charge]) {
-        self.sent = numbers(up);
-        self.charges.clear();
-        self.charges.extend_from_slice(charges);
-        self.twin = None;
-        self.expected = None;
-        self.copies.clear();
-    }
-
-    /// The noise, where all that was sent is one Gaussian release.
-    pub(super) fn gaussian(&self) -> Option<f64> {
-        match self.charges.as_slice() {
-            [charge] if Sampler::is_gaussian(charge.mechanism) && charge.size as usize == self.sent.len() => {
-                Some(charge.sigma)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Everything in a message as numbers: words and indices count, too.
-fn numbers<T: Codec>(value: &T) -> Vec<f64> {
-    struct Numbers(Vec<f64>);
-    impl Sink for Numbers {
-        fn bytes(&mut self, bytes: &[u8]) {
-            // An index is put as one little-endian word; longer strings of bytes one by one.
-            if bytes.len() <= 8 {
-                self.0.push(bytes.iter().rev().fold(0.0, |sum, byte| 256.0 * sum + f64::from(*byte)));
-            } else {
-                self.0.extend(bytes.iter().map(|byte| f64::from(*byte)));
-            }
-        }
-        fn numbers(&mut self, numbers: &[f64]) {
-            self.0.extend_from_slice(numbers);
-        }
-        fn length(&mut self, _: usize) {}
-    }
-    let mut numbers = Numbers(Vec::new());
-    value.put(&mut numbers);
-    numbers.0
 }

@@ -5,8 +5,20 @@ use super::sections;
 use super::tree::{self, Body, Branch, Node, values};
 use super::variants::Variants;
 use super::{Config, Row, Source, Tables, VERSION};
-use fedkin_core::params::{Param, Value, Values, suggest};
+use fedkin_core::model::{GRAPH_KEYS, LINEAR_KEYS};
+use fedkin_core::params::{Param, Preset, Value, Values, suggest};
 use fedkin_core::privacy::DpSgd;
+
+/// Keys of `[privacy]` that `zcdp` alone reads.
+const ZCDP_KEYS: &[&str] = &["initial_budget", "growth", "bound", "gradient_bound"];
+
+/// Whether a key of a section says something else than its default: a config written out in full has all of those.
+fn changed<'v>(params: &[Param], values: &'v Values) -> impl Fn(&str) -> bool + 'v {
+    let optional: Vec<Param> =
+        params.iter().filter(|p| !matches!(p.preset, Preset::Required)).copied().collect();
+    let presets = Values::check(&optional, &std::collections::BTreeMap::new()).unwrap_or_default();
+    move |key| values.get(key) != presets.get(key)
+}
 
 /// Collects what is wrong while a tree is read.
 pub(super) struct Checker<'a> {
@@ -198,15 +210,8 @@ impl<'a> Checker<'a> {
                 format!("{name:?} cannot name a folder: use letters, digits, - and _"),
             );
         }
-        let ridge = config.model.text("kind") == Some("ridge");
-        if !ridge && config.model.get("huber").is_some() {
-            self.report(&["model", "huber"], "the Huber loss is for kind = \"ridge\" only".to_string());
-        }
-        match config.privacy.text("mechanism") {
-            Some("zcdp") => self.zcdp(config),
-            Some("dp-sgd") => self.dp_sgd(config),
-            _ => {}
-        }
+        self.model(config);
+        self.protects(config);
         let rounds = config.run.integer("rounds").unwrap_or_default();
         if let Some(round) = config.sweep.as_ref().and_then(|sweep| sweep.at_round)
             && round > rounds
@@ -218,8 +223,111 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Keys of another kind of model would do nothing.
+    fn model(&mut self, config: &Config) {
+        let kind = config.model.text("kind").unwrap_or_default();
+        let given = changed(sections::MODEL, &config.model);
+        if kind == "graph" {
+            for key in LINEAR_KEYS.iter().filter(|key| given(key)) {
+                self.report_key(
+                    &["model", key],
+                    "this key is of linear models and does nothing with kind = \"graph\"".to_string(),
+                );
+            }
+            if given("regularisation") {
+                let message =
+                    "a graph has no |w|^2 of a linear model: its weights are held by `alpha` and `beta`";
+                self.report_key(&["model", "regularisation"], message.to_string());
+            }
+            return;
+        }
+        for key in GRAPH_KEYS.iter().filter(|key| given(key)) {
+            self.report_key(
+                &["model", key],
+                format!("this key is of kind = \"graph\" and does nothing with {kind:?}"),
+            );
+        }
+        if kind != "ridge" && given("huber") {
+            self.report(&["model", "huber"], "the Huber loss is for kind = \"ridge\" only".to_string());
+        }
+    }
+
+    /// A key that a mechanism cannot do without.
+    fn require(&mut self, config: &Config, mechanism: &str, key: &str, what: &str) {
+        if config.privacy.get(key).is_none() {
+            let message = format!("this key is required when mechanism = {mechanism:?}: {what}");
+            self.report(&["privacy", key], message);
+        }
+    }
+
+    /// The mechanism must be one of what is fitted.
+    fn protects(&mut self, config: &Config) {
+        let mechanism = config.privacy.text("mechanism").unwrap_or("none");
+        let graphs = config.model.text("kind") == Some("graph");
+        let remedy = match mechanism {
+            "zcdp" | "dp-sgd" if graphs => {
+                "bounds the gradients of linear models: for kind = \"graph\" set \"one-shot\", with `epsilon` and `clip`"
+            }
+            "one-shot" | "paper" if !graphs => {
+                "is for kind = \"graph\": for linear models set \"zcdp\" or, with fedavg, \"dp-sgd\""
+            }
+            "zcdp" => return self.zcdp(config),
+            "dp-sgd" => return self.dp_sgd(config),
+            "one-shot" => {
+                let clip = "the norm that every record, less its mean over the nodes, is scaled down to";
+                let required = [("epsilon", "what the one release costs at `delta`"), ("clip", clip)];
+                return self.claimed(config, mechanism, &required);
+            }
+            "paper" => {
+                return self.claimed(
+                    config,
+                    mechanism,
+                    &[("epsilon", "what the paper claims for the whole run")],
+                );
+            }
+            _ => return,
+        };
+        self.report(&["privacy", "mechanism"], format!("{mechanism:?} {remedy}"));
+    }
+
+    /// Mechanisms of the graph methods, which are told an epsilon; keys of the others would do nothing.
+    fn claimed(&mut self, config: &Config, mechanism: &str, required: &[(&str, &str)]) {
+        for (key, what) in required {
+            self.require(config, mechanism, key, what);
+        }
+        let given = changed(sections::PRIVACY, &config.privacy);
+        for (of, keys) in [("zcdp", ZCDP_KEYS), ("dp-sgd", &["noise_multiplier"])] {
+            for key in keys.iter().filter(|key| given(key)) {
+                let message = format!(
+                    "this key is of mechanism = {of:?} and does nothing with {mechanism:?}: its bound is `clip`, its noise \
+                     follows from `epsilon` and `delta`"
+                );
+                self.report_key(&["privacy", key], message);
+            }
+        }
+        if config.privacy.text("unit") == Some("client") {
+            let message = format!(
+                "{mechanism} clips records, so it protects one record; for a whole client use mechanism = \"zcdp\" with \
+                 a method that takes it"
+            );
+            self.report(&["privacy", "unit"], message);
+        }
+    }
+
+    /// Mechanisms whose epsilon follows from their noise and the rounds take none.
+    fn no_epsilon(&mut self, config: &Config, mechanism: &str, noise: &str) {
+        if config.privacy.get("epsilon").is_some() {
+            let message = format!(
+                "this key is of mechanism = \"one-shot\" and \"paper\": with {mechanism:?} epsilon follows from {noise} and \
+                 the rounds, and `fedkin privacy plan` shows it"
+            );
+            self.report_key(&["privacy", "epsilon"], message);
+        }
+    }
+
     /// The bound that the noise of `zcdp` follows must come from somewhere.
     fn zcdp(&mut self, config: &Config) {
+        self.no_epsilon(config, "zcdp", "`initial_budget`, `growth`");
         let ridge = config.model.text("kind") == Some("ridge");
         for key in DpSgd::REQUIRED {
             if config.privacy.get(key).is_some() {
@@ -250,23 +358,17 @@ impl<'a> Checker<'a> {
 
     /// `dp-sgd` brings its own bound; keys of `zcdp` would do nothing.
     fn dp_sgd(&mut self, config: &Config) {
+        self.no_epsilon(config, "dp-sgd", "`noise_multiplier`, the sampling rate");
         for key in DpSgd::REQUIRED {
-            if config.privacy.get(key).is_none() {
-                let help =
-                    sections::PRIVACY.iter().find(|param| param.name == *key).map_or("", |param| param.help);
-                let help = help.trim_start_matches("dp-sgd: ");
-                let message = format!("this key is required when mechanism = \"dp-sgd\": {help}");
-                self.report(&["privacy", key], message);
-            }
+            let help =
+                sections::PRIVACY.iter().find(|param| param.name == *key).map_or("", |param| param.help);
+            let own = help.split("; ").find_map(|part| part.strip_prefix("dp-sgd: "));
+            self.require(config, "dp-sgd", key, own.unwrap_or(help));
         }
-        // A config that was written out in full has every default.
-        let defaults =
-            Values::check(sections::PRIVACY, &std::collections::BTreeMap::new()).unwrap_or_default();
-        for key in ["initial_budget", "growth", "bound", "gradient_bound"] {
-            if config.privacy.get(key) != defaults.get(key) {
-                let message = "this key is of mechanism = \"zcdp\" and does nothing with \"dp-sgd\": its bound is `clip`, its noise `noise_multiplier`";
-                self.report_key(&["privacy", key], message.to_string());
-            }
+        let given = changed(sections::PRIVACY, &config.privacy);
+        for key in ZCDP_KEYS.iter().filter(|key| given(key)) {
+            let message = "this key is of mechanism = \"zcdp\" and does nothing with \"dp-sgd\": its bound is `clip`, its noise `noise_multiplier`";
+            self.report_key(&["privacy", key], message.to_string());
         }
         if config.privacy.text("unit") == Some("client") {
             let message = "dp-sgd clips and samples records, so it protects one record; for a whole client use mechanism = \"zcdp\" with a method that takes it";

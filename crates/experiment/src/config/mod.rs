@@ -93,6 +93,15 @@ pub struct Curve {
     pub method: Option<String>,
     /// What differs from the base.
     pub set: Vec<Override>,
+    /// What differs besides at each value of the sweep; empty where nothing does.
+    pub along: Vec<Vec<Override>>,
+}
+
+impl Curve {
+    /// What differs besides at value number `i` of the sweep.
+    pub fn at(&self, i: usize) -> &[Override] {
+        self.along.get(i).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// One key that takes several values.

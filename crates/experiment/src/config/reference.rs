@@ -27,13 +27,21 @@ pub fn reference(tables: &Tables<'_>) -> String {
                 table(
                     &mut text,
                     sections::CURVE,
-                    &[(
-                        "set",
-                        "a table of keys with their section",
-                        "empty",
-                        "what differs from the base; a table replaces what was there, and keys that only the former \
+                    &[
+                        (
+                            "set",
+                            "a table of keys with their section",
+                            "empty",
+                            "what differs from the base; a table replaces what was there, and keys that only the former \
                      algorithm or data source knows leave with it",
-                    )],
+                        ),
+                        (
+                            "along",
+                            "a list of such tables, one for each value of `[sweep]`",
+                            "empty",
+                            "what differs besides at each value of the sweep",
+                        ),
+                    ],
                 );
             }
             "sweep" => {

@@ -1,6 +1,6 @@
 //! A config written out in full, and its fingerprint.
 
-use super::{Config, VERSION, sections};
+use super::{Config, Override, VERSION, sections};
 use fedkin_core::params::{Param, Value, Values};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,13 +38,16 @@ impl Config {
             lines.extend(curve.method.iter().map(|method| ("method".to_string(), quoted(method))));
             text.push_str("\n[[curve]]\n");
             push_lines(&mut text, &lines);
-            let set: Vec<String> = curve
-                .set
-                .iter()
-                .map(|set| format!("{} = {}", quoted(&set.key), literal(&set.value)))
-                .collect();
-            if !set.is_empty() {
-                let _ = writeln!(text, "set = {{ {} }}", set.join(", "));
+            let table = |sets: &[Override]| {
+                let set = |set: &Override| format!("{} = {}", quoted(&set.key), literal(&set.value));
+                format!("{{ {} }}", sets.iter().map(set).collect::<Vec<_>>().join(", "))
+            };
+            if !curve.set.is_empty() {
+                let _ = writeln!(text, "set = {}", table(&curve.set));
+            }
+            if !curve.along.is_empty() {
+                let along: Vec<String> = curve.along.iter().map(|sets| table(sets)).collect();
+                let _ = writeln!(text, "along = [{}]", along.join(", "));
             }
         }
         if let Some(sweep) = &self.sweep {

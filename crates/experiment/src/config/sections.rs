@@ -69,6 +69,12 @@ pub(super) const EVALUATE: &[Param] = &[
     ),
     param("metric", Kind::Text, Preset::Absent, "the headline metric; absent: the first of the task"),
     param(
+        "threshold",
+        FROM_ZERO,
+        Preset::Absent,
+        "graphs: a weight above this is an edge (0.0001 where absent)",
+    ),
+    param(
         "per_client_limit",
         Kind::Integer { least: 0, most: i64::MAX },
         Preset::Integer(1000),

@@ -333,7 +333,7 @@ fn missing_required() {
     );
     assert_eq!(
         error("[model]\nkind = \"ridge\"\n", ""),
-        "wards.toml: `model.kind`: this key is required: \"ridge\" or \"logistic\" (what each client fits)"
+        "wards.toml: `model.kind`: this key is required: \"ridge\", \"logistic\" or \"graph\" (what each client fits)"
     );
     assert_eq!(
         error("[algorithm]\nname = \"pgfl\"\npenalty = 5.0\n", ""),
@@ -523,6 +523,15 @@ fn curves_and_sweeps_are_checked_before_anything_runs() {
     );
     assert!(with("[[curve]]\nset = { run.seed = 1 }\n").contains("`curve.1.label`: this key is required"));
     assert!(with("[[curve]]\nlabel = \"a\"\nset = 3\n").contains("expected a table of keys and values"));
+    let along = |tables: &str| {
+        let sweep = "[sweep]\nkey = \"algorithm.penalty\"\nvalues = [1, 2]\n";
+        with(&format!("[[curve]]\nlabel = \"a\"\nalong = {tables}\n{sweep}"))
+    };
+    assert!(along("[{ run.seed = 1 }]").contains("one table of keys and values for each of the 2 values"));
+    assert!(along("[{ run.seed = 1 }, 3]").contains("for each of the 2 values"));
+    assert!(along("[{}, { run.sed = 1 }]").contains("in curve \"a\", in the sweep: unknown key"));
+    assert!(along("[{}, { seed = 1 }]").contains("not a key that a curve or a sweep can set"));
+    assert!(with("[[curve]]\nlabel = \"a\"\nalong = [{}]\n").contains("each of the 0 values of [sweep]"));
     assert!(
         with("[paper]\ntitle = \"t\"\nclaims = [{ txt = \"a\" }]\n")
             .contains("`paper.claims.1.txt`: unknown key; did you mean `text`?")
@@ -579,6 +588,62 @@ fn what_spans_sections_is_checked() {
 }
 
 #[test]
+fn keys_of_graphs_and_of_their_mechanisms_are_kept_apart_from_the_others() {
+    let said = |overrides: &[&str], part: &str| {
+        let text = set_error(overrides);
+        assert!(text.contains(part), "{text}");
+    };
+    let graph = "model.kind=graph";
+    small(&[graph, "model.alpha=2", "model.beta=0.5", "model.records=distances"]).unwrap();
+    // Defaults that a config in full holds are no mistake; anything else is.
+    small(&[graph, "model.bias=false", "model.regularisation=0.01"]).unwrap();
+    let full = small(&[graph]).unwrap().resolved();
+    load(&Source { name: "full.toml".into(), text: full }, &[], &TABLES).unwrap();
+    for key in ["model.bias=true", "model.huber=1", "model.feature_norm=1"] {
+        said(&[graph, key], "this key is of linear models and does nothing with kind = \"graph\"");
+    }
+    said(&[graph, "model.regularisation=0.1"], "its weights are held by `alpha` and `beta`");
+    for key in ["model.alpha=2", "model.beta=1", "model.records=signals"] {
+        said(&[key], "this key is of kind = \"graph\" and does nothing with \"ridge\"");
+    }
+    let once = [graph, "privacy.mechanism=one-shot", "privacy.epsilon=1", "privacy.clip=2"];
+    let paper = [graph, "privacy.mechanism=paper", "privacy.epsilon=1"];
+    said(
+        &once[..2],
+        "`privacy.epsilon`: this key is required when mechanism = \"one-shot\": what the one release",
+    );
+    said(
+        &once[..3],
+        "`privacy.clip`: this key is required when mechanism = \"one-shot\": the norm that every record, less",
+    );
+    said(
+        &paper[..2],
+        "`privacy.epsilon`: this key is required when mechanism = \"paper\": what the paper claims",
+    );
+    for known in [&once[..], &paper[..]] {
+        let full = small(known).unwrap().resolved();
+        load(&Source { name: "full.toml".into(), text: full }, &[], &TABLES).unwrap();
+        let with = |key: &'static str| [known, &[key]].concat();
+        for key in ["initial_budget=1", "growth=0.9", "bound=assumed", "gradient_bound=1"] {
+            let key: &'static str = format!("privacy.{key}").leak();
+            said(&with(key), "this key is of mechanism = \"zcdp\" and does nothing with");
+        }
+        said(
+            &with("privacy.noise_multiplier=1"),
+            "this key is of mechanism = \"dp-sgd\" and does nothing with",
+        );
+        said(&with("privacy.unit=client"), "clips records, so it protects one record");
+    }
+    said(&[&once[1..], &["model.kind=ridge"]].concat(), "\"one-shot\" is for kind = \"graph\"");
+    said(&[graph, "privacy.mechanism=zcdp"], "for kind = \"graph\" set \"one-shot\"");
+    let enforced = ["privacy.mechanism=zcdp", "model.feature_norm=1", "model.huber=1", "privacy.epsilon=1"];
+    said(&enforced, "with \"zcdp\" epsilon follows from `initial_budget`");
+    let sgd =
+        ["privacy.mechanism=dp-sgd", "privacy.clip=1", "privacy.noise_multiplier=1", "privacy.epsilon=1"];
+    said(&sgd, "with \"dp-sgd\" epsilon follows from `noise_multiplier`");
+}
+
+#[test]
 fn carets_stand_under_their_word_with_tabs_and_wide_letters() {
     let text = error("name = \"wards\"", "name = \"wärds\"\nseeds = [\t\"ä\", nope]");
     let lines: Vec<&str> = text.lines().collect();
@@ -604,4 +669,18 @@ fn the_reference_names_every_key_and_nested_keys() {
     }
     let sections: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
     assert_eq!(sections.len(), super::sections::NAMES.len());
+}
+
+#[test]
+fn a_curve_sets_keys_of_its_own_along_a_sweep() {
+    let text = format!(
+        "{SMALL}[[curve]]\nlabel = \"a\"\nalong = [{{ run.seed = 1 }}, {{}}]\n[[curve]]\nlabel = \"b\"\n\
+         [sweep]\nkey = \"algorithm.penalty\"\nvalues = [1, 2]\n"
+    );
+    let config = load(&source(&text), &[], &TABLES).unwrap();
+    assert_eq!(config.curves[0].at(0)[0].key, "run.seed");
+    assert!(config.curves[0].at(1).is_empty() && config.curves[1].at(0).is_empty());
+    // Written out in full it says the same.
+    let again = load(&source(&config.resolved()), &[], &TABLES).unwrap();
+    assert_eq!(again.curves, config.curves);
 }

@@ -10,8 +10,20 @@ use fedkin_core::params::{Value, Values};
 /// The curves and the sweep with their origins, for checking every combination.
 #[derive(Default)]
 pub(super) struct Variants {
-    pub(super) curves: Vec<(String, Layer)>,
+    pub(super) curves: Vec<CurveLayers>,
     pub(super) sweep: Vec<Layer>,
+}
+
+/// What one curve sets: everywhere, and at each value of the sweep.
+#[derive(Default)]
+pub(super) struct CurveLayers {
+    label: String,
+    set: Layer,
+    along: Vec<Layer>,
+}
+
+fn overrides_of(layer: &[(String, Node)]) -> Vec<Override> {
+    layer.iter().map(|(key, node)| Override { key: key.clone(), value: node.value() }).collect()
 }
 
 impl Checker<'_> {
@@ -41,17 +53,51 @@ impl Checker<'_> {
                 }
             };
             self.curve_sections(&layer);
+            let along = self.along(&number, branch.remove("along"));
             let values = self.checked(&["curve", &number], sections::CURVE, &branch);
             let label = values.text("label").unwrap_or_default().to_string();
             if !label.is_empty() && curves.iter().any(|curve| curve.label == label) {
                 self.report(&["curve", &number, "label"], format!("two curves are called {label:?}"));
             }
-            let set =
-                layer.iter().map(|(key, node)| Override { key: key.clone(), value: node.value() }).collect();
-            variants.curves.push((label.clone(), layer));
-            curves.push(Curve { label, method: values.text("method").map(ToString::to_string), set });
+            curves.push(Curve {
+                label: label.clone(),
+                method: values.text("method").map(ToString::to_string),
+                set: overrides_of(&layer),
+                along: along.iter().map(|layer| overrides_of(layer)).collect(),
+            });
+            variants.curves.push(CurveLayers { label, set: layer, along });
         }
         curves
+    }
+
+    /// `along` of a curve: one table for each value of the sweep.
+    fn along(&mut self, number: &str, node: Option<Node>) -> Vec<Layer> {
+        let Some(node) = node else { return Vec::new() };
+        let sweep = self.root.get("sweep").and_then(Node::table).and_then(|sweep| sweep.get("values"));
+        let values = sweep.map_or(0, |node| match &node.body {
+            Body::List(items) => items.len(),
+            _ => 0,
+        });
+        let tables: Option<Vec<Branch>> = match &node.body {
+            Body::List(items) => items.iter().map(|item| item.table().cloned()).collect(),
+            _ => None,
+        };
+        match tables {
+            Some(tables) if values > 0 && tables.len() == values => {
+                let layers: Vec<Layer> = tables.iter().map(overrides::flatten).collect();
+                for layer in &layers {
+                    self.curve_sections(layer);
+                }
+                layers
+            }
+            _ => {
+                let message = format!(
+                    "expected one table of keys and values for each of the {values} values of [sweep]"
+                );
+                self.report(&["curve", number, "along"], message);
+                Vec::new()
+            }
+        }
     }
 
     /// A variant changes what is run, never what the experiment consists of.
@@ -138,17 +184,18 @@ pub(super) fn everything(source: &Source, tables: &Tables<'_>, root: &Branch) ->
         let result = Checker::new(source, tables, root, context).config();
         result.map_err(|found| diagnostics.extend(found)).is_ok()
     };
-    let plain = [(String::new(), Layer::new())];
+    let plain = [CurveLayers::default()];
     let curves = if variants.curves.is_empty() { &plain[..] } else { &variants.curves };
-    for (label, layer) in curves {
+    for CurveLayers { label, set, along } in curves {
         let context = if label.is_empty() { String::new() } else { format!("in curve {label:?}") };
         let mut varied = root.clone();
-        overrides::apply(&mut varied, layer, tables);
+        overrides::apply(&mut varied, set, tables);
         if !check(&varied, context.clone()) {
             continue;
         }
-        for step in &variants.sweep {
+        for (i, step) in variants.sweep.iter().enumerate() {
             let mut swept = varied.clone();
+            overrides::apply(&mut swept, along.get(i).map_or(&[], Vec::as_slice), tables);
             overrides::apply(&mut swept, step, tables);
             check(
                 &swept,

@@ -47,7 +47,7 @@ impl Deployment {
                 roster.config
             )));
         }
-        let dimension = plan.model.dimension(roster.schema.columns());
+        let dimension = plan.problem.dimension(roster.schema.columns());
         if dimension != roster.dimension {
             return Err(wrong(format!(
                 "models have {} parameters in the roster but {dimension} by the experiment: provision again",

@@ -29,6 +29,12 @@ pub struct Left {
     /// Of servers: the last step. A method may end before the rounds do.
     #[serde(default)]
     pub steps: u32,
+    /// Of servers: numbers about their work, by name, as bits so that none is lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gauges: Vec<(String, u64)>,
+    /// Of servers: why the run could not go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complaint: Option<String>,
 }
 
 /// One client in `outcome.json`.
@@ -101,7 +107,10 @@ impl Deployment {
         let models = held.keys().map(ToString::to_string).collect();
         let run = crate::run::hex(&self.fingerprint);
         let steps = machines.iter().map(|machine| machine.standing().step).max().unwrap_or(0);
-        self.leave(state, &Left { run, clients: Vec::new(), models, steps })
+        let gauges = machines.iter().flat_map(|machine| machine.gauges());
+        let gauges = gauges.map(|(name, value)| (name, value.to_bits())).collect();
+        let complaint = machines.iter().find_map(|machine| machine.complaint());
+        self.leave(state, &Left { run, clients: Vec::new(), models, steps, gauges, complaint })
     }
 
     /// Writes the models of clients, and what they have spent.
@@ -148,6 +157,7 @@ impl Deployment {
             accounts: vec![Account::default(); count],
             statements: vec![Statement::default(); count],
             held: Vec::new(),
+            gauges: Vec::new(),
             ledger: Ledger::default(),
         };
         let mut tally: BTreeMap<Key, Line> = BTreeMap::new();
@@ -158,6 +168,10 @@ impl Deployment {
                 return Err(Error::Usage(format!("node {:?} is not done", node.name)));
             };
             collected.rounds = collected.rounds.max(left.steps);
+            if let Some(reason) = left.complaint {
+                return Err(Fault::Stopped { round: left.steps, reason }.into());
+            }
+            collected.gauges.extend(left.gauges.into_iter().map(|(name, bits)| (name, f64::from_bits(bits))));
             for client in &left.clients {
                 let Some(id) = self.federation.find_client(&client.client) else { continue };
                 let at = id as usize;
@@ -260,6 +274,7 @@ pub struct Collected {
     accounts: Vec<Account>,
     statements: Vec<Statement>,
     held: Vec<(String, String, Vec<f64>)>,
+    gauges: Vec<(String, f64)>,
     ledger: Ledger,
 }
 
@@ -306,6 +321,16 @@ impl Live for Collected {
     }
     fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>> {
         (0..self.active.len() as u32).map(|id| self.row(judge, id)).collect()
+    }
+    fn gauges(&self) -> Vec<(String, f64)> {
+        let mut all: Vec<(String, f64, f64)> = Vec::new();
+        for (name, value) in &self.gauges {
+            match all.iter_mut().find(|(known, ..)| known == name) {
+                Some((_, sum, count)) => (*sum, *count) = (*sum + value, *count + 1.0),
+                None => all.push((name.clone(), *value, 1.0)),
+            }
+        }
+        all.into_iter().map(|(name, sum, count)| (name, sum / count)).collect()
     }
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
         for (id, model) in self.models[0].iter().enumerate() {

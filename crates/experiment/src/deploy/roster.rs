@@ -112,7 +112,7 @@ impl Roster {
         Self {
             version: VERSION,
             config: config_id(&plan.config),
-            dimension: plan.model.dimension(schema.columns()),
+            dimension: plan.problem.dimension(schema.columns()),
             servers: servers.to_vec(),
             clusters: clusters.to_vec(),
             edges: federation.topology().edges().map(|(a, b)| (name(a), name(b))).collect(),

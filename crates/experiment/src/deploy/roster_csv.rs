@@ -23,7 +23,7 @@ impl Roster {
             );
             return Err(DataError::Config { key: "data.source".into(), message }.into());
         }
-        let schema = declared(&plan.config.data, &plan.base)?;
+        let schema = declared(&plan.config.data, &plan.base, plan.task())?;
         let constants = constants(&plan.config.data, &plan.base)?;
         let table = csv::read(path, &|name| name != "samples")?;
         for column in &table.columns {

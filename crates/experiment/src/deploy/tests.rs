@@ -111,7 +111,7 @@ fn a_roster_gives_back_the_federation_of_one_process() {
         same(&again.federation().unwrap(), &world.federation);
         let (federation, run) = plan.run(&again.federation().unwrap(), again.dimension, 0);
         same(&federation, &world.federation.arranged(plan.row.arrange));
-        assert_eq!(run.dimension, plan.model.dimension(world.schema.columns()));
+        assert_eq!(run.dimension, plan.problem.dimension(world.schema.columns()));
         assert_eq!(run.seed, plan.seed(0));
     }
 }

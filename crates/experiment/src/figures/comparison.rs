@@ -1,10 +1,8 @@
 //! The table and the report of several methods on the same worlds.
 
-use super::{axis, facts, model_name, privacy, privacy_box, words};
+use super::{axis, better, facts, model_name, privacy, privacy_box, words};
 use crate::compare::{Comparison, CurveResult};
-use crate::report::{
-    Better, Chart, Claim, Column, Distribution, Estimate, Report, Row, Scale, Series, Table,
-};
+use crate::report::{Chart, Claim, Column, Distribution, Estimate, Report, Row, Scale, Series, Table};
 use crate::run::PrivacySummary;
 
 /// The table of a comparison: curves in rows and the headline metric on every model in columns; for a sweep,
@@ -26,7 +24,7 @@ pub fn table(comparison: &Comparison) -> Table {
     // The headline first, the others by name.
     columns.sort_by_key(|name| (*name != comparison.metric, name.clone()));
     columns.dedup();
-    let better = if comparison.shown.higher_is_better() { Better::Higher } else { Better::Lower };
+    let better = better(comparison.shown);
     let baseline = |curve: &CurveResult| curve.method == "local" || curve.method == "gfl";
     Table {
         caption: format!(
@@ -39,7 +37,7 @@ pub fn table(comparison: &Comparison) -> Table {
             .map(|name| Column {
                 name: format!("{} model", model_name(name)),
                 unit: comparison.unit.to_string(),
-                better: Some(better),
+                better,
             })
             .collect(),
         rows: comparison
@@ -58,12 +56,9 @@ pub fn table(comparison: &Comparison) -> Table {
 }
 
 fn sweep_table(comparison: &Comparison) -> Table {
-    let better = if comparison.shown.higher_is_better() { Better::Higher } else { Better::Lower };
-    let column = |curve: &CurveResult| Column {
-        name: curve.label.clone(),
-        unit: comparison.unit.to_string(),
-        better: Some(better),
-    };
+    let better = better(comparison.shown);
+    let column =
+        |curve: &CurveResult| Column { name: curve.label.clone(), unit: comparison.unit.to_string(), better };
     let values = comparison.curves.first().map_or(&[][..], |curve| curve.points.as_slice());
     let cell = |curve: &CurveResult, i: usize| {
         curve.points.get(i).map(|point| Estimate { mean: point.mean, stderr: point.stderr })
@@ -145,11 +140,12 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         .curves
         .iter()
         .map(|curve| &curve.privacy)
-        .max_by(|a, b| a.cost().total_cmp(&b.cost()))
-        .filter(|privacy| privacy.epsilon.is_some());
+        .filter(|privacy| privacy.epsilon.is_some())
+        .max_by(|a, b| a.cost().total_cmp(&b.cost()));
     let mut facts = facts(config);
     facts.push(("seconds".into(), format!("{:.1}", comparison.seconds)));
     let mut charts = vec![chart];
+    charts.extend(crate::by_client::charts(comparison));
     charts.extend(privacy::tradeoff(comparison));
     charts.extend(comparison.theory.charts.iter().cloned());
     let mut notes = comparison.warnings.clone();
@@ -172,6 +168,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         charts,
         distributions,
         graph: comparison.graph.clone(),
+        pictures: comparison.pictures.clone(),
         privacy: spent.map(|spent| {
             // One curve on trust is enough to warn of the page.
             let trusted = comparison.curves.iter().find(|curve| curve.privacy.bound.starts_with("assumed"));

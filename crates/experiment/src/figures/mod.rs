@@ -1,6 +1,7 @@
 //! From results to a report: which figures, under which titles, and the files they are written to.
 
 mod comparison;
+pub(crate) mod graphs;
 mod privacy;
 mod run;
 
@@ -10,9 +11,9 @@ pub(crate) use run::of_run;
 use crate::artifacts::{ArtifactError, atomic};
 use crate::compare::Comparison;
 use crate::error::Error;
-use crate::report::{Privacy, Report, ServerGraph, ServerNode, png};
+use crate::report::{Better, Privacy, Report, ServerGraph, ServerNode, png};
 use crate::run::{PrivacySummary, make_folder};
-use crate::scorer::Metric;
+use crate::scorer::{Metric, Shown};
 use fedkin_core::privacy::Sampler;
 use fedkin_data::World;
 use std::fs;
@@ -82,15 +83,32 @@ fn words(metric: &str) -> (&'static str, &'static str) {
         "accuracy" => ("test accuracy", "Which models tell the classes apart on new records?"),
         "mse" => ("test error", "Which models predict new records best?"),
         "train_accuracy" => ("training accuracy", "How many of their own records do the models get right?"),
+        "mcc" => ("MCC", "Which graphs have the right edges?"),
+        "relative_error" => ("relative error", "Whose weights are closest to the true ones?"),
+        "scaled_error" => ("scale-free relative error", "Whose weights are closest, up to a common factor?"),
+        "nmi" => ("NMI", "Do the communities of the graphs match the labels?"),
+        "rand" => ("Rand index", "How many pairs of nodes are divided as the labels divide them?"),
+        "fmi" => ("Fowlkes-Mallows index", "How many pairs of nodes are kept together as by the labels?"),
+        "held_out" => ("held-out objective", "Which graphs fit new signals best?"),
+        "density" => ("edge density", "How many pairs of nodes have an edge?"),
         "log_loss" => ("test log loss", "Which models give the best probabilities on new records?"),
         _ => ("training loss", "How well do the models fit their own records?"),
     }
 }
 
-fn axis(metric: &str) -> String {
+pub(crate) fn axis(metric: &str) -> String {
     let (name, _) = words(metric);
     let unit = Metric::shown(metric).unit();
     if unit.is_empty() { name.to_string() } else { format!("{name} ({unit})") }
+}
+
+/// Which way a metric is better, if either is.
+fn better(shown: Shown) -> Option<Better> {
+    match shown {
+        Shown::Neutral => None,
+        _ if shown.higher_is_better() => Some(Better::Higher),
+        _ => Some(Better::Lower),
+    }
 }
 
 fn model_name(metric: &str) -> &str {

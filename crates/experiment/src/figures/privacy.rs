@@ -307,6 +307,7 @@ mod tests {
             epsilon: vec![epsilon],
             values: Vec::new(),
             last: BTreeMap::new(),
+            by_client: BTreeMap::new(),
             clients: Vec::new(),
         }
     }

@@ -1,15 +1,13 @@
 //! The report of one run.
 
-use super::{axis, facts, model_name, privacy, privacy_box, server_graph, words};
+use super::{axis, better, facts, graphs, model_name, privacy, privacy_box, server_graph, words};
 use crate::artifacts::metrics::Metrics;
 use crate::plan::Plan;
 use crate::repeat::Outcome;
-use crate::report::{
-    Better, Chart, Column, Distribution, Estimate, Point, Report, Row, Scale, Series, Table,
-};
+use crate::report::{Chart, Column, Distribution, Estimate, Point, Report, Row, Scale, Series, Table};
 use crate::run::Finished;
 use crate::scorer::{Metric, Shown};
-use crate::spending::is_score;
+use crate::spending::{REFUTED, is_score};
 use crate::statistics::estimate;
 use fedkin_data::World;
 use std::collections::BTreeMap;
@@ -96,13 +94,19 @@ pub(crate) fn of_run(
         ("models_sha256".to_string(), finished.models_sha256.clone()),
     ]);
     let mut notes = finished.warnings.clone();
-    if finished.privacy.epsilon.is_none() && plan.privacy.demanded() {
-        notes.push("Earlier runs on the same data let something out without noise: no epsilon holds.".into());
+    if finished.privacy.epsilon.is_none() && plan.doubt() == Some(REFUTED) {
+        notes.extend((!notes.iter().any(|note| note == REFUTED)).then(|| REFUTED.to_string()));
+    } else if finished.privacy.epsilon.is_none() && plan.privacy.demanded() {
+        notes.push(
+            "Earlier runs on the same data let something out without noise that protects: no epsilon holds."
+                .into(),
+        );
     } else if finished.privacy.epsilon.is_none() {
         notes.push(
             "No mechanism protects the uploads: the models that left the clients are not private.".into(),
         );
     }
+    let pictures = graphs::of_run(plan, outcome, plan.name());
     Report {
         title: plan.name().to_string(),
         lead: format!(
@@ -114,7 +118,8 @@ pub(crate) fn of_run(
         table: Some(run_table(finished)),
         charts,
         distributions,
-        graph: Some(server_graph(world)),
+        graph: (!plan.row.graphs).then(|| server_graph(world)),
+        pictures,
         privacy: finished.privacy.epsilon.map(|_| privacy_box(&finished.privacy)),
         notes,
         config: plan.config.resolved(),
@@ -158,11 +163,7 @@ fn run_table(finished: &Finished) -> Table {
             .map(|family| Column {
                 name: words(family).0.to_string(),
                 unit: Metric::shown(family).unit().to_string(),
-                better: Some(if Metric::shown(family).higher_is_better() {
-                    Better::Higher
-                } else {
-                    Better::Lower
-                }),
+                better: better(Metric::shown(family)),
             })
             .collect(),
         rows: models

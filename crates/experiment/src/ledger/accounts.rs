@@ -1,11 +1,11 @@
 //! `accounts.jsonl` of a run directory: what every client let out in the run, one JSON object a line.
 
 use super::book::Charged;
-use super::chains::Nature;
+use super::chains::{Doubt, Nature};
 use crate::artifacts::ArtifactError;
 use crate::run::SampledReleases;
 use crate::run::hex;
-use fedkin_core::privacy::{Account, Entry, Statement};
+use fedkin_core::privacy::{Account, Entry, Statement, Trust};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -28,6 +28,9 @@ pub(crate) struct AccountRow {
     pub(crate) not_private: bool,
     pub(crate) gaussian: bool,
     pub(crate) assumed: bool,
+    /// The words of a price that is a claim refuted by an audit, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refuted: Option<String>,
     /// Releases from Poisson samples on these data in all, those priced alike together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) sampled: Vec<SampledReleases>,
@@ -99,7 +102,8 @@ impl AccountRow {
             releases: account.releases,
             not_private: nature.disclosed,
             gaussian: !nature.other,
-            assumed: nature.assumed,
+            assumed: nature.doubt == Doubt::Assumed,
+            refuted: (nature.doubt == Doubt::Refuted).then(|| Trust::Refuted.words().to_string()),
             sampled: account.sampled.iter().map(SampledReleases::new).collect(),
             kinds: statement.entries.iter().map(KindRow::new).collect(),
             head: charged.map(|charged| HeadRow { lines: charged.head.seq, hash: hex(&charged.head.hash) }),

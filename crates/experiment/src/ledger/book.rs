@@ -8,7 +8,7 @@
 //! Nothing of a run is written before its charges are durable: one frame for all clients, with a mark per client that
 //! says where the run began and what it gave. A crash before that has released nothing; after it the mark is found.
 
-use super::chains::{self, Nature, fault};
+use super::chains::{self, Doubt, Nature, fault};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::run::hex;
@@ -28,7 +28,7 @@ fedkin_core::record! {
         releases: u64,
         /// How many runs were before it.
         runs: u64,
-        /// Bits: disclosed, other than Gaussian, assumed.
+        /// Bits: disclosed, other than Gaussian, assumed, refuted.
         nature: u32,
         /// What the run gave.
         gave: [u8; 32],
@@ -69,9 +69,9 @@ pub(crate) struct Charged {
 }
 
 impl Charged {
-    /// Whether an earlier run let something out without noise.
+    /// Whether an earlier run let something out without noise that protects.
     pub(crate) fn disclosed_before(&self) -> bool {
-        self.nature.disclosed
+        self.nature.open()
     }
 
     /// Whether an earlier run used another mechanism than the plain Gaussian.
@@ -81,16 +81,26 @@ impl Charged {
 
     /// Whether an earlier price rests on trust.
     pub(crate) fn assumed_before(&self) -> bool {
-        self.nature.assumed
+        self.nature.doubt == Doubt::Assumed
     }
 }
 
 fn bits(nature: Nature) -> u32 {
-    u32::from(nature.disclosed) | u32::from(nature.other) << 1 | u32::from(nature.assumed) << 2
+    let doubt = match nature.doubt {
+        Doubt::None => 0,
+        Doubt::Assumed => 0b0100,
+        Doubt::Refuted => 0b1000,
+    };
+    u32::from(nature.disclosed) | u32::from(nature.other) << 1 | doubt
 }
 
 fn nature(bits: u32) -> Nature {
-    Nature { disclosed: bits & 1 != 0, other: bits & 2 != 0, assumed: bits & 4 != 0 }
+    let doubt = match bits & 0b1100 {
+        0 => Doubt::None,
+        0b0100 => Doubt::Assumed,
+        _ => Doubt::Refuted,
+    };
+    Nature { disclosed: bits & 1 != 0, other: bits & 2 != 0, doubt }
 }
 
 /// A digest of everything that decides what leaves the clients.

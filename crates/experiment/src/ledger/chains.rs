@@ -23,8 +23,20 @@ pub(super) struct Nature {
     pub(super) disclosed: bool,
     /// Something left by a mechanism that is not the plain Gaussian.
     pub(super) other: bool,
-    /// A price rests on a bound that was taken on trust.
-    pub(super) assumed: bool,
+    /// What the weakest price rests on.
+    pub(super) doubt: Doubt,
+}
+
+/// What a price rests on, the weakest last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Doubt {
+    /// A bound that is enforced.
+    #[default]
+    None,
+    /// A bound that was taken on trust.
+    Assumed,
+    /// A claim that an audit has refuted: the noise protects nobody to a known degree.
+    Refuted,
 }
 
 impl Nature {
@@ -32,14 +44,23 @@ impl Nature {
     pub(super) fn see(&mut self, mechanism: &[u8], bound: &[u8], units: u64) {
         self.disclosed |= units == 0;
         self.other |= !Sampler::is_gaussian(&String::from_utf8_lossy(mechanism));
-        self.assumed |= bound == Trust::Assumed.words().as_bytes();
+        for (trust, doubt) in [(Trust::Assumed, Doubt::Assumed), (Trust::Refuted, Doubt::Refuted)] {
+            if bound == trust.words().as_bytes() {
+                self.doubt = self.doubt.max(doubt);
+            }
+        }
+    }
+
+    /// Whether no epsilon holds.
+    pub(super) fn open(self) -> bool {
+        self.disclosed || self.doubt == Doubt::Refuted
     }
 
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             disclosed: self.disclosed || other.disclosed,
             other: self.other || other.other,
-            assumed: self.assumed || other.assumed,
+            doubt: self.doubt.max(other.doubt),
         }
     }
 }

@@ -99,6 +99,29 @@ fn lines_that_are_gone_are_noticed() {
 }
 
 #[test]
+fn a_refuted_price_among_others_leaves_no_epsilon() {
+    let folder = TempDir::new().unwrap();
+    vault(folder.path());
+    let mut vault = Vault::open(folder.path(), Secret::Given([0; 32])).unwrap();
+    let mut chain: Chain = vault.account("ann", &DATA);
+    let spent = chain.spent;
+    let refuted = Charge { trust: Some(Trust::Refuted), ..charge("discrete gaussian", 5) };
+    let lines = chain.extend(&[refuted], &[8; 32], 1, &[1; 32]);
+    vault
+        .commit(&[8; 32], &[Commit { client: "ann", fingerprint: DATA, state: &[], lines: &lines }])
+        .unwrap();
+    drop(vault);
+    let view = View::read(folder.path(), Some("ann"), None).unwrap();
+    assert_eq!(view.largest, Some(0));
+    let ann = &view.chains[0];
+    assert_eq!((ann.epsilon, ann.epsilon_gaussian), (None, None));
+    assert_eq!(ann.bound, "refuted by audit: no guarantee");
+    assert_eq!(view.lines.last().unwrap().bound, ann.bound);
+    assert!(ann.zcdp > fedkin_core::privacy::Cost::from_units(spent).zcdp());
+    assert!(view.chains[1].epsilon.is_some(), "the others are as they were");
+}
+
+#[test]
 fn a_disclosure_among_gaussians_is_not_private() {
     let folder = TempDir::new().unwrap();
     vault(folder.path());

@@ -1,13 +1,13 @@
 //! A ledger for people: a row per client and data, the largest first in line.
 
 use super::accounts::{self, AccountRow};
-use super::chains::{self, Past};
+use super::chains::{self, Doubt, Nature, Past};
 use super::place::Place;
 use crate::error::Error;
 use crate::run::SampledReleases;
 use crate::run::{RunDirectory, hex};
 use fedkin_core::params::suggest;
-use fedkin_core::privacy::{Account, ChainLine, Prices};
+use fedkin_core::privacy::{Account, ChainLine, Prices, Trust};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -96,38 +96,32 @@ fn text(bytes: &[u8]) -> String {
 /// The guarantee behind some releases.
 struct Promise {
     account: Account,
-    not_private: bool,
-    gaussian: bool,
-    assumed: bool,
+    nature: Nature,
 }
 
 impl Promise {
     fn words(&self) -> &'static str {
         match self {
             Self { account: Account { releases: 0, .. }, .. } => "",
-            Self { not_private: true, .. } => "not private",
-            Self { assumed: true, .. } => fedkin_core::privacy::Trust::Assumed.words(),
-            _ => fedkin_core::privacy::Trust::Enforced.words(),
+            Self { nature: Nature { disclosed: true, .. }, .. } => "not private",
+            Self { nature: Nature { doubt: Doubt::Refuted, .. }, .. } => Trust::Refuted.words(),
+            Self { nature: Nature { doubt: Doubt::Assumed, .. }, .. } => Trust::Assumed.words(),
+            Self { nature: Nature { doubt: Doubt::None, .. }, .. } => Trust::Enforced.words(),
         }
     }
 
     fn epsilon(&self, delta: f64, prices: &mut Prices) -> (Option<f64>, Option<f64>) {
-        if self.not_private {
+        if self.nature.open() {
             return (None, None);
         }
-        let exact = self.gaussian.then(|| prices.epsilon_gaussian(&self.account, delta));
+        let exact = (!self.nature.other).then(|| prices.epsilon_gaussian(&self.account, delta));
         (Some(prices.epsilon(&self.account, delta)), exact)
     }
 }
 
 impl Held {
     fn of_chain(client: &str, data: &[u8; 32], past: &Past, delta: f64, prices: &mut Prices) -> Self {
-        let promise = Promise {
-            account: past.chain.account(None),
-            not_private: past.nature.disclosed,
-            gaussian: !past.nature.other,
-            assumed: past.nature.assumed,
-        };
+        let promise = Promise { account: past.chain.account(None), nature: past.nature };
         let (epsilon, epsilon_gaussian) = promise.epsilon(delta, prices);
         Self {
             client: client.to_string(),
@@ -152,9 +146,15 @@ impl Held {
                 budget: None,
                 sampled: row.sampled.iter().map(SampledReleases::draws).collect(),
             },
-            not_private: row.not_private,
-            gaussian: row.gaussian,
-            assumed: row.assumed,
+            nature: Nature {
+                disclosed: row.not_private,
+                other: !row.gaussian,
+                doubt: match (&row.refuted, row.assumed) {
+                    (Some(_), _) => Doubt::Refuted,
+                    (None, true) => Doubt::Assumed,
+                    (None, false) => Doubt::None,
+                },
+            },
         };
         let (epsilon, epsilon_gaussian) = promise.epsilon(delta, prices);
         let refused = row.kinds.iter().filter(|kind| kind.mechanism == ChainLine::REFUSED);
@@ -219,7 +219,7 @@ impl View {
             return Err(Error::Usage(format!("{} has no client {name:?}{hint}", path.display())));
         }
         // No guarantee is the weakest; then the most spent.
-        let weight = |row: &Held| (row.bound == "not private", row.zcdp);
+        let weight = |row: &Held| (row.bound == "not private", row.epsilon.is_none(), row.zcdp);
         let largest = (0..rows.len())
             .filter(|&at| rows[at].releases > 0)
             .reduce(|a, b| if weight(&rows[b]) > weight(&rows[a]) { b } else { a });

@@ -6,7 +6,10 @@ use super::number::{exact, rounded_up};
 use super::palette::Palette;
 use super::svg::{Drawing, Width, colours, escape, rules};
 use super::table::{aligned, key, prepare};
-use super::{Better, Chart, Claim, Privacy, Report, Table, Verdict, chart, distribution, hover, network};
+use super::{
+    Better, Chart, Claim, Picture, Privacy, Report, Table, Verdict, bars, chart, distribution, heat, hover,
+    network, topology,
+};
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -15,12 +18,17 @@ const FIGURE_SPACE: char = '\u{2007}';
 const PUNCTUATION_SPACE: char = '\u{2008}';
 
 /// Every figure of a report in page order, with ids that can be file names.
-pub(super) fn drawings(report: &Report, width: Width) -> Vec<Drawing> {
+pub(super) fn drawings(report: &Report, pictures: &[Picture], width: Width) -> Vec<Drawing> {
     let palette = palette(report);
     let charts = report.charts.iter().map(|chart| chart::draw(chart, &palette, width));
     let spreads = report.distributions.iter().map(|one| distribution::draw(one, &palette, width));
+    let learnt = pictures.iter().map(|picture| match picture {
+        Picture::Graphs(graphs) => topology::draw(graphs, width),
+        Picture::Heat(maps) => heat::draw(maps, width),
+        Picture::Bars(values) => bars::draw(values, width),
+    });
     let graph = report.graph.iter().map(|graph| network::draw(graph, width));
-    let mut all: Vec<Drawing> = charts.chain(spreads).chain(graph).collect();
+    let mut all: Vec<Drawing> = charts.chain(spreads).chain(learnt).chain(graph).collect();
     let mut used: Vec<String> = Vec::new();
     for drawing in &mut all {
         let stem = stem(&drawing.id);
@@ -56,7 +64,7 @@ fn stem(id: &str) -> String {
     if name.is_empty() { "figure".to_owned() } else { name.to_owned() }
 }
 
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(report: &Report, pictures: &[Picture]) -> String {
     let mut body = String::new();
     let _ = writeln!(body, "<header>\n<h1>{}</h1>", escape(&report.title));
     if !report.lead.is_empty() {
@@ -71,7 +79,7 @@ pub(super) fn page(report: &Report) -> String {
     if let Some(table) = &report.table {
         comparison(&mut body, table);
     }
-    figures(&mut body, report);
+    figures(&mut body, report, pictures);
     if let Some(spent) = &report.privacy {
         privacy(&mut body, spent);
     }
@@ -241,25 +249,24 @@ fn comparison(body: &mut String, table: &Table) {
     body.push_str("</section>\n");
 }
 
-fn figures(body: &mut String, report: &Report) {
+fn figures(body: &mut String, report: &Report, pictures: &[Picture]) {
     let palette = palette(report);
-    let wide = drawings(report, Width::Wide);
-    let narrow = drawings(report, Width::Narrow);
-    let (charts, spreads) = (report.charts.len(), report.distributions.len());
-    for (index, (wide, narrow)) in wide.iter().zip(&narrow).enumerate() {
-        if index == 0 && charts > 0 {
-            body.push_str("<section>\n<h2>Curves</h2>\n");
+    let wide = drawings(report, pictures, Width::Wide);
+    let narrow = drawings(report, pictures, Width::Narrow);
+    let sections = [
+        ("Curves", report.charts.len()),
+        ("Client by client", report.distributions.len()),
+        ("The graphs that were learnt", pictures.len()),
+        ("The servers", usize::from(report.graph.is_some())),
+    ];
+    let mut from = 0;
+    for (heading, count) in sections.into_iter().filter(|(_, count)| *count > 0) {
+        let _ = writeln!(body, "<section>\n<h2>{heading}</h2>");
+        for index in from..from + count {
+            figure(body, &wide[index], &narrow[index], report.charts.get(index), &palette);
         }
-        if index == charts && spreads > 0 {
-            body.push_str("<section>\n<h2>Client by client</h2>\n");
-        }
-        if index == charts + spreads {
-            body.push_str("<section>\n<h2>The servers</h2>\n");
-        }
-        figure(body, wide, narrow, report.charts.get(index), &palette);
-        if index + 1 == charts || index + 1 == charts + spreads || index == charts + spreads {
-            body.push_str("</section>\n");
-        }
+        body.push_str("</section>\n");
+        from += count;
     }
 }
 

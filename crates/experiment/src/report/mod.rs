@@ -5,8 +5,11 @@
 //! standalone file by literal colours, and [`png`] rasterises the standalone file with a bundled
 //! font.
 
+mod bars;
 mod chart;
 mod distribution;
+mod force;
+mod heat;
 mod hover;
 mod html;
 mod label;
@@ -14,17 +17,24 @@ mod layout;
 mod network;
 mod number;
 mod palette;
+mod panels;
 mod raster;
 mod scale;
 mod svg;
 mod table;
 #[cfg(test)]
 mod tests;
+mod topology;
+#[cfg(test)]
+mod worlds;
 
 use serde::{Deserialize, Serialize};
 
+pub use bars::Bars;
+pub use heat::{HeatMap, HeatMaps, HeatScale, heat_svg};
 pub use raster::png;
 pub use table::text_table;
+pub use topology::{Drawing, DrawnGraph, Panel, Topology, topology_svg};
 
 /// Everything the page shows. Empty parts are left out of the page.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -45,6 +55,9 @@ pub struct Report {
     pub distributions: Vec<Distribution>,
     /// Servers, their links and whom they serve.
     pub graph: Option<ServerGraph>,
+    /// Graphs that were learnt.
+    #[serde(default)]
+    pub pictures: Vec<Picture>,
     /// What was spent.
     pub privacy: Option<Privacy>,
     /// Remarks, one paragraph each.
@@ -270,17 +283,29 @@ pub struct Figure {
     pub svg: String,
 }
 
+/// A picture of what was learnt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Picture {
+    /// Graphs over the same nodes.
+    Graphs(Topology),
+    /// The same as matrices.
+    Heat(HeatMaps),
+    /// One named value each.
+    Bars(Bars),
+}
+
 impl Report {
     /// The page: one file, no network, light and dark, readable without scripts.
     #[must_use]
     pub fn html(&self) -> String {
-        html::page(self)
+        html::page(self, &self.pictures)
     }
 
     /// Every figure of the page as a standalone light SVG, in page order.
     #[must_use]
     pub fn figures(&self) -> Vec<Figure> {
-        html::drawings(self, svg::Width::Wide)
+        html::drawings(self, &self.pictures, svg::Width::Wide)
             .into_iter()
             .map(|drawing| Figure {
                 svg: drawing.canvas.standalone(&drawing.title, &drawing.caption),

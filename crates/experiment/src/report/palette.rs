@@ -36,12 +36,28 @@ pub(super) const CLUSTER_COLOURS: [(&str, &str); 9] = [
     ("#c4c4c4", "#7c7c7c"),
 ];
 
-/// Ink, muted ink, grid lines and paper.
-pub(super) const NEUTRALS: [(&str, &str, &str); 4] = [
+/// Light and dark variants of a scale from little to much: ever darker on white paper, ever lighter
+/// on dark paper, through several hues so that steps are seen.
+pub(super) const HEAT_COLOURS: [(&str, &str); 10] = [
+    ("#d5e9c6", "#27445e"),
+    ("#aedbbc", "#295974"),
+    ("#86cbb4", "#2b6f88"),
+    ("#5ab5b5", "#2d8894"),
+    ("#399cb3", "#3ba19b"),
+    ("#2c7fad", "#57b89a"),
+    ("#2563a2", "#7ecc95"),
+    ("#234692", "#abdd8e"),
+    ("#1f2f76", "#d4ea9c"),
+    ("#191a57", "#fbf7b0"),
+];
+
+/// Ink, muted ink, grid lines, paper, and a cell without anything in it.
+pub(super) const NEUTRALS: [(&str, &str, &str); 5] = [
     ("ink", "#1d2125", "#e7e9ec"),
     ("muted", "#5b646d", "#a2abb5"),
     ("grid", "#e3e6ea", "#333a42"),
     ("paper", "#ffffff", "#171b20"),
+    ("none", "#f0f2f5", "#20262d"),
 ];
 
 /// The colour of the methods people compare most; neighbours in a typical figure are far apart.

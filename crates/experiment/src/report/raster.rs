@@ -6,10 +6,10 @@ use resvg::{tiny_skia, usvg};
 /// Larger images are a mistake, and the memory grows with the square.
 const WIDEST: u32 = 8192;
 
-/// Rasterises a figure to a PNG of the given width; the height follows.
+/// Rasterises a figure to a PNG of the given width; the height follows, and the width where that exceeds 8192 pixels.
 ///
 /// # Errors
-/// If the text is no SVG, or the size is zero or beyond 8192 pixels either way.
+/// If the text is no SVG, or the width is zero or beyond 8192 pixels.
 pub fn png(svg: &str, width_px: u32) -> Result<Vec<u8>, String> {
     if width_px == 0 || width_px > WIDEST {
         return Err(format!("width must be 1 to {WIDEST} pixels, not {width_px}"));
@@ -21,10 +21,12 @@ pub fn png(svg: &str, width_px: u32) -> Result<Vec<u8>, String> {
     fonts.set_sans_serif_family("Noto Sans");
     let tree = usvg::Tree::from_str(svg, &options).map_err(|error| format!("not a usable SVG: {error}"))?;
     let size = tree.size();
-    let scale = width_px as f32 / size.width();
-    let height = (size.height() * scale).ceil();
-    if !height.is_finite() || height < 1.0 || height > WIDEST as f32 {
-        return Err(format!("height would be {height} pixels, more than {WIDEST} or none"));
+    // A picture that would be too tall gets narrower instead.
+    let scale = (width_px as f32 / size.width()).min(WIDEST as f32 / size.height());
+    let height = (size.height() * scale).ceil().min(WIDEST as f32);
+    let width_px = ((size.width() * scale).round() as u32).clamp(1, width_px);
+    if !height.is_finite() || height < 1.0 {
+        return Err("the picture has no height".to_string());
     }
     let mut pixels = tiny_skia::Pixmap::new(width_px, height as u32)
         .ok_or_else(|| format!("no memory for {width_px} by {height} pixels"))?;
@@ -53,6 +55,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_drawn_is_said() {
+        let tall =
+            png("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"2000\"/>", 1200).unwrap();
+        // Width and height stand in the first block, as big-endian numbers.
+        assert_eq!((&tall[16..20], &tall[20..24]), (&410u32.to_be_bytes()[..], &8192u32.to_be_bytes()[..]));
         assert!(png("no svg", 100).is_err());
         assert!(png("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1\" height=\"1\"/>", 0).is_err());
     }

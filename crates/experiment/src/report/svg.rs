@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::palette::{CLUSTER_COLOURS, METHOD_COLOURS, NEUTRALS};
+use super::palette::{CLUSTER_COLOURS, HEAT_COLOURS, METHOD_COLOURS, NEUTRALS};
 
 /// For which column a figure is drawn. Phones get their own drawing: shrinking the wide one would
 /// shrink its letters too.
@@ -127,7 +127,8 @@ impl Canvas {
         self.path(&(polyline(&points) + "Z"), class);
     }
 
-    fn push(&mut self, shape: std::fmt::Arguments<'_>) {
+    /// A shape as it is; texts in it must be escaped.
+    pub(super) fn push(&mut self, shape: std::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = self.body.write_fmt(shape);
         self.body.push('\n');
@@ -201,8 +202,19 @@ pub(super) fn rules(colour: &dyn Fn(&str) -> String) -> String {
          .g-band{{fill-opacity:.17;stroke:none}}\n\
          .g-box{{fill-opacity:.22;stroke-width:1.2px}}\n\
          .g-bead{{fill-opacity:.75}}\n\
-         .g-edged{{stroke:{paper};stroke-width:1px}}\n"
+         .g-edged{{stroke:{paper};stroke-width:1px}}\n\
+         .g-tiny{{font-size:10px;fill:{muted}}}\n\
+         .g-point{{fill:{ink};stroke:{paper};stroke-width:1px}}\n\
+         .g-node{{stroke:{ink};stroke-width:.9px}}\n\
+         .g-common,.g-own,.g-plain{{fill:none;stroke-linecap:round}}\n\
+         .g-plain{{stroke:{muted}}}\n\
+         .g-none{{fill:{}}}\n",
+        colour("none")
     );
+    let _ = writeln!(css, ".g-common{{stroke:{}}}\n.g-own{{stroke:{}}}", colour("s0"), colour("s1"));
+    for level in 0..HEAT_COLOURS.len() {
+        let _ = writeln!(css, ".g-h{level}{{fill:{}}}", colour(&format!("h{level}")));
+    }
     for slot in 0..METHOD_COLOURS.len() {
         let hue = colour(&format!("s{slot}"));
         let _ = writeln!(css, ".g-s{slot}{{stroke:{hue}}}\n.g-f{slot}{{fill:{hue}}}");
@@ -219,7 +231,8 @@ pub(super) fn colours() -> Vec<(String, &'static str, &'static str)> {
     let neutrals = NEUTRALS.iter().map(|(name, light, dark)| ((*name).to_owned(), *light, *dark));
     let methods = METHOD_COLOURS.iter().enumerate().map(|(i, (l, d))| (format!("s{i}"), *l, *d));
     let clusters = CLUSTER_COLOURS.iter().enumerate().map(|(i, (l, d))| (format!("k{i}"), *l, *d));
-    neutrals.chain(methods).chain(clusters).collect()
+    let heat = HEAT_COLOURS.iter().enumerate().map(|(i, (l, d))| (format!("h{i}"), *l, *d));
+    neutrals.chain(methods).chain(clusters).chain(heat).collect()
 }
 
 fn literal(name: &str) -> String {

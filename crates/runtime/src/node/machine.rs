@@ -56,6 +56,10 @@ pub trait ServerMachine: Send + Sync {
     fn remember(&mut self, client: u32, known: Known);
     /// The models it holds: server, cluster, name, parameters.
     fn held(&self, out: &mut Models<'_>);
+    /// Numbers about its work, by name.
+    fn gauges(&self) -> Vec<(String, f64)>;
+    /// Why the run could not go on, where it could not.
+    fn complaint(&self) -> Option<String>;
 }
 
 struct OneServer<A: Algorithm> {
@@ -105,6 +109,15 @@ impl<A: Algorithm> ServerMachine for OneServer<A> {
     }
     fn remember(&mut self, client: u32, known: Known) {
         self.node.remember(client, known);
+    }
+    fn gauges(&self) -> Vec<(String, f64)> {
+        let mut all = Vec::new();
+        let state = self.node.server().state();
+        self.setting.algorithm.gauges(state, &mut |name, value| all.push((name.to_string(), value)));
+        all
+    }
+    fn complaint(&self) -> Option<String> {
+        self.setting.algorithm.complaint(self.node.server().state())
     }
     fn held(&self, out: &mut Models<'_>) {
         let id = self.id();

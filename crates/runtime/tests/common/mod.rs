@@ -4,11 +4,12 @@
 use fedkin_core::algorithm::registry;
 use fedkin_core::algorithm::{Admm, Algorithm, Context, Pgfl, Phase, Run};
 use fedkin_core::graph::Topology;
-use fedkin_core::model::{Loss, Model};
+use fedkin_core::model::{Loss, Model, Problem};
 use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::{Bound, Clip, DpSgd, Privacy, Sampler, Tally, Unit, Zcdp};
+use fedkin_core::privacy::{Bound, Clip, DpSgd, OneShot, Privacy, Sampler, Tally, Unit, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
 use fedkin_core::round::{CHUNK, Client, Counts, Scratch, Server};
+use fedkin_core::signals::{Records, Smooth};
 use fedkin_core::{Dataset, Entry, Federation};
 use fedkin_runtime::{Live, start};
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub(crate) struct Small {
     pub(crate) federation: Federation,
     pub(crate) data: Vec<Arc<Dataset>>,
     pub(crate) run: Run,
+    pub(crate) model: Model,
     pub(crate) context: Context,
 }
 
@@ -81,7 +83,13 @@ pub(crate) fn world(
         clusters: federation.clusters(),
         privacy: Privacy::None,
     };
-    Small { federation, data, run, context: Context { model, privacy: Privacy::None } }
+    Small {
+        federation,
+        data,
+        run,
+        model,
+        context: Context { problem: Problem::Linear(model), privacy: Privacy::None },
+    }
 }
 
 impl Small {
@@ -141,9 +149,26 @@ impl Small {
 
     /// The same world as a method sees it.
     pub(crate) fn arranged(&self, name: &str) -> Self {
-        let federation = self.federation.arranged(registry::find(name).unwrap().arrange);
-        let run = Run { clusters: federation.clusters(), ..self.run.clone() };
-        Self { federation, data: self.data.clone(), run, context: self.context }
+        let row = registry::find(name).unwrap();
+        let federation = self.federation.arranged(row.arrange);
+        let mut run = Run { clusters: federation.clusters(), ..self.run.clone() };
+        let mut context = self.context;
+        if row.graphs {
+            // The features are signals, one node each; noise is on what a graph learner releases.
+            let smooth = Smooth { alpha: 2.0, beta: 0.5, records: Records::Signals };
+            context.problem = Problem::Graph(smooth);
+            run.dimension = smooth.dimension(self.data[0].columns());
+            if let Privacy::Zcdp(zcdp) = run.privacy {
+                run.privacy = Privacy::OneShot(OneShot {
+                    clip: Clip::new(3.0).unwrap(),
+                    price: zcdp.budget_of_round(1),
+                    budget: zcdp.budget,
+                    sampler: zcdp.sampler,
+                });
+                context.privacy = run.privacy;
+            }
+        }
+        Self { federation, data: self.data.clone(), run, model: self.model, context }
     }
 
     /// Starts a method on the world as the method sees it.

@@ -6,7 +6,7 @@ use super::network::Rates;
 use fedkin_core::algorithm::Algorithm;
 use fedkin_core::algorithm::registry::{self, Row, Visitor};
 use fedkin_core::graph::Topology;
-use fedkin_core::params::Values;
+use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::Sampler;
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::round::Mode;
@@ -74,6 +74,9 @@ impl Scenario {
         let row = rows[seed as usize % rows.len()];
         world = if row.name == "fedavg" {
             world.dp_sgd(0.5, 14.0, budget, Sampler::Discrete)
+        } else if row.graphs && rng.below(2) == 0 {
+            // Every round asks everybody; with noise only the first does.
+            world
         } else {
             world.zcdp(0.01, 0.98, 0.05, budget)
         };
@@ -104,11 +107,12 @@ impl Scenario {
     }
 
     /// A method on a world of its own, with late, doubled and reordered messages and nothing worse.
-    pub(crate) fn of(row: &'static Row, world: &Small, seed: u64) -> Self {
+    pub(crate) fn of(row: &'static Row, world: &Small, seed: u64, set: &[(&str, Value)]) -> Self {
+        let set = set.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
         Self {
             seed,
             row,
-            values: Values::check(row.params, &BTreeMap::new()).unwrap(),
+            values: Values::check(row.params, &set).unwrap(),
             world: world.arranged(row.name),
             mode: Mode::Strict,
             rates: Rates { twice: 8, delay: 10, ..Rates::default() },

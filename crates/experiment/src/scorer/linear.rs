@@ -1,120 +1,14 @@
-//! The metrics of an experiment: what is measured on which of a client's models.
-//!
-//! A column is named `metric.model`, such as `nmsd.served`. In a simulation the truth is known, and the
-//! scores are taken outside the privacy model: no client releases anything for them.
+//! Scores of linear models: distance to the truth, errors on records.
 
+use super::{Metric, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
 use fedkin_core::model::{Loss, Model, accuracy, fit, log_loss, mean_squared_error};
-use fedkin_core::numeric::{decibel, distance2, norm2};
+use fedkin_core::numeric::{distance2, norm2};
 use fedkin_data::World;
 use fedkin_runtime::Judge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    /// Squared distance to the true model over its squared norm, equation (50) of the PGFL paper.
-    Nmsd,
-    /// The same against a least-squares model of the cluster's pooled test data, (19) of GFedMtl.
-    Reference,
-    /// Mean squared error on the client's test records.
-    Mse,
-    /// Share of right labels on the client's test records.
-    Accuracy,
-    /// Mean loss on the client's test records.
-    LogLoss,
-    /// Mean loss on the client's training records, where there are no others.
-    TrainLoss,
-    /// Share of right labels on the client's training records: what settings may be chosen by.
-    TrainAccuracy,
-}
-
-/// How a metric is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
-    /// In decibels, lower is better; averaged before the logarithm is taken.
-    Decibel,
-    /// In decibels, higher is better.
-    Gain,
-    /// In percent, higher is better.
-    Percent,
-    /// As it is, lower is better.
-    Plain,
-}
-
-impl Metric {
-    fn name(self) -> &'static str {
-        match self {
-            Metric::Nmsd => "nmsd",
-            Metric::Reference => "reference",
-            Metric::Mse => "mse",
-            Metric::Accuracy => "accuracy",
-            Metric::LogLoss => "log_loss",
-            Metric::TrainLoss => "train_loss",
-            Metric::TrainAccuracy => "train_accuracy",
-        }
-    }
-
-    const ALL: [Metric; 7] = [
-        Metric::Nmsd,
-        Metric::Reference,
-        Metric::Mse,
-        Metric::Accuracy,
-        Metric::LogLoss,
-        Metric::TrainLoss,
-        Metric::TrainAccuracy,
-    ];
-
-    /// How the metric of a column is shown.
-    pub fn shown(column: &str) -> Shown {
-        let name = column.split('.').next().unwrap_or_default();
-        if name == "snr" {
-            return Shown::Gain;
-        }
-        match Metric::ALL.into_iter().find(|metric| metric.name() == name) {
-            Some(Metric::Nmsd | Metric::Reference) => Shown::Decibel,
-            Some(Metric::Accuracy | Metric::TrainAccuracy) => Shown::Percent,
-            _ => Shown::Plain,
-        }
-    }
-}
-
-impl Shown {
-    /// A mean as it is shown.
-    pub fn value(self, mean: f64) -> f64 {
-        match self {
-            Shown::Decibel | Shown::Gain => decibel(mean),
-            Shown::Percent => 100.0 * mean,
-            Shown::Plain => mean,
-        }
-    }
-
-    /// Its standard error as it is shown, to first order.
-    pub fn error(self, mean: f64, error: f64) -> f64 {
-        match self {
-            Shown::Decibel | Shown::Gain => 10.0 / std::f64::consts::LN_10 * error / mean,
-            Shown::Percent => 100.0 * error,
-            Shown::Plain => error,
-        }
-    }
-
-    /// The unit, if there is one.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Shown::Decibel | Shown::Gain => "dB",
-            Shown::Percent => "%",
-            Shown::Plain => "",
-        }
-    }
-
-    /// Whether more is better.
-    pub fn higher_is_better(self) -> bool {
-        matches!(self, Shown::Percent | Shown::Gain)
-    }
-}
 
 struct Column {
     name: String,
@@ -130,11 +24,8 @@ struct Place {
     active_only: bool,
 }
 
-/// The number of the next scorer.
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 /// Scores the models of a world's clients.
-pub struct Scorer {
+pub(crate) struct LinearScorer {
     columns: Vec<Column>,
     /// The columns of each model.
     by_model: Vec<Vec<Place>>,
@@ -150,10 +41,10 @@ pub struct Scorer {
     groups: Vec<u32>,
 }
 
-impl Scorer {
+impl LinearScorer {
     /// What can be measured in this world on a method's models; `wanted` keeps only some of the models.
     /// Scores on training records beside a test set are taken only where the headline asks for them.
-    pub fn new(
+    pub(crate) fn new(
         world: &World,
         model: &Model,
         personal: &[&'static str],
@@ -237,7 +128,7 @@ impl Scorer {
         Self {
             columns,
             by_model,
-            identity: NEXT.fetch_add(1, Ordering::Relaxed),
+            identity: next_identity(),
             model: *model,
             truth,
             references,
@@ -249,7 +140,7 @@ impl Scorer {
     }
 
     /// The names of the columns.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.columns.iter().map(|column| column.name.clone()).collect()
     }
 }
@@ -292,7 +183,7 @@ fn references(world: &World, model: &Model, cluster: &[u32]) -> Option<Vec<Vec<f
         .collect()
 }
 
-impl Judge for Scorer {
+impl Judge for LinearScorer {
     fn columns(&self) -> usize {
         self.columns.len()
     }
@@ -319,6 +210,7 @@ impl Judge for Scorer {
                     Metric::LogLoss => on_test(log_loss),
                     Metric::TrainLoss => log_loss(&self.model, &self.train[k], w),
                     Metric::TrainAccuracy => accuracy(&self.model, &self.train[k], w),
+                    _ => f64::NAN,
                 },
             };
             last = Some((place.metric, value));

@@ -6,6 +6,7 @@
 //! eta is the largest squared distance between the clusters' own solutions, (29). The panel runs without
 //! noise and with everyone taking part, so that the expectation is over the data alone.
 
+use super::{Theory, set};
 use crate::config::{Override, Source};
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
@@ -18,15 +19,6 @@ use fedkin_runtime::Progress;
 use rayon::prelude::*;
 use std::path::Path;
 
-/// Figures and remarks on what theory says.
-#[derive(Debug, Clone, Default)]
-pub struct Theory {
-    /// Figures.
-    pub charts: Vec<Chart>,
-    /// Remarks.
-    pub notes: Vec<String>,
-}
-
 const REPEATS: u32 = 10;
 const ROUNDS: u32 = 200;
 /// Where a run without inter-cluster learning counts as arrived: far behind what is shown.
@@ -36,10 +28,6 @@ const DECAY: f64 = 0.98;
 
 /// Served models of every round, all servers and clusters one after the other.
 type Path2 = Vec<Vec<f64>>;
-
-fn set(key: &str, value: Value) -> Override {
-    Override { key: key.into(), value }
-}
 
 fn settings(tau: Value, rounds: u32) -> Vec<Override> {
     vec![
@@ -86,7 +74,7 @@ struct Measured {
 }
 
 /// Runs the panel for the PGFL config in `source`.
-pub(crate) fn panel(
+pub(super) fn panel(
     source: &Source,
     base: &Path,
     overrides: &[Override],
@@ -104,7 +92,7 @@ pub(crate) fn panel(
         .map(|repeat| {
             let own = served(&alone, repeat)?;
             let solutions = served(&pooled, repeat)?;
-            let dimension = alone.model.dimension(alone.world(repeat)?.schema.columns());
+            let dimension = alone.problem.dimension(alone.world(repeat)?.schema.columns());
             let eta = largest_distance(&solutions[0], dimension);
             let mut pull = [Vec::new(), Vec::new()];
             for (pull, plan) in pull.iter_mut().zip(&schedules) {

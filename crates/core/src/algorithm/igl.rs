@@ -1,0 +1,97 @@
+//! IGL, independent graph learning: every client alone. What a federation of graph learners has to beat.
+//!
+//! Objective: g(w) of [`crate::signals`], (7) of the `FedGL` paper; nothing leaves. `solver = "paper"` takes as many of the
+//! paper's steps as `FedGL` would, `run.rounds` times `inner_steps`: early stopping, not a solution.
+
+use super::fedgl::{SOLVER_PARAMS, Solver, alone};
+use super::registry::Method;
+use super::{Algorithm, Ask, Cells, Closed, Context, Now, Personal, Phase, ROUND, Run, Seats, ServerView};
+use crate::dataset::Dataset;
+use crate::federation::Member;
+use crate::model::Unsolved;
+use crate::params::{Param, Values};
+use crate::privacy::{Cost, Gate, Refusal, Released};
+use crate::record;
+use crate::rng::PublicRng;
+use crate::signals::{self, Own, Smooth};
+use std::sync::Arc;
+
+/// The method.
+#[derive(Debug, Clone)]
+pub struct Igl {
+    problem: Smooth,
+    solver: Solver,
+}
+
+record! {
+    /// The client's graph.
+    pub struct Memory { graph: Vec<f64> }
+}
+
+impl Method for Igl {
+    const PARAMS: &'static [Param] = &SOLVER_PARAMS;
+
+    fn build(values: &Values, context: &Context) -> Result<Self, String> {
+        Ok(Self { problem: context.problem.graph()?, solver: Solver::new(values) })
+    }
+}
+
+impl Algorithm for Igl {
+    const NAME: &'static str = "igl";
+    const PERSONAL: &'static [&'static str] = &["client"];
+    const GRAPHS: bool = true;
+    const KEPT: &'static [bool] = &[true];
+    /// The statistics of its signals, and how many rounds of steps to take.
+    type Local = (Own, u32);
+    type Memory = Memory;
+    type Server = ();
+    type Seat = ();
+    type Common = ();
+    type Down = ();
+    type Up = ();
+    type Share = ();
+
+    fn open(&self, _: ServerView<'_>, _: &mut PublicRng) {}
+    fn seat(&self, _: ServerView<'_>, _: &Member) {}
+
+    fn phase(&self, (): &(), step: u32, _: &Run) -> Phase {
+        if step == 1 { Phase::Ask(ROUND) } else { Phase::Deliver }
+    }
+
+    fn plan(&self, (): &mut (), _: &mut Seats<'_, ()>, _: Now<'_>, _: &mut PublicRng) -> super::Who {
+        super::Who::All
+    }
+
+    fn fits(&self, (): &(), _: Now<'_>, (): &()) -> bool {
+        true
+    }
+
+    fn absorb(&self, (): &(), (): &mut (), _: Now<'_>, _: &Member, (): &(), _: &mut Cells) {}
+
+    fn close(&self, (): &mut (), _: &mut Seats<'_, ()>, _: &Closed<'_>, _: &Cells) {}
+
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<(Own, u32), Unsolved> {
+        Ok((signals::means(&self.problem, data, None)?, at.run.rounds))
+    }
+
+    fn client(
+        &self,
+        (own, rounds): &(Own, u32),
+        memory: &mut Memory,
+        _: Ask<'_, Self>,
+        gate: &mut Gate<'_>,
+        (): (),
+    ) -> Result<Released<()>, Refusal> {
+        memory.graph =
+            alone(&self.problem, &self.solver, own, *rounds, gate.work).map_err(|_| Refusal::Unsolved)?;
+        Ok(gate.nothing())
+    }
+
+    fn price(&self, _: &Member, _: u32) -> Option<Cost> {
+        Some(Cost::default())
+    }
+
+    fn personal(&self, _: &(Own, u32), memory: &Memory, _: Ask<'_, Self>, out: &mut Personal<'_>) {
+        out("client", &memory.graph);
+    }
+}

@@ -1,0 +1,92 @@
+//! Pictures of learnt graphs: every client's with the consensus, as nodes and lines and as matrices.
+
+use crate::plan::Plan;
+use crate::repeat::Outcome;
+use crate::report::{Bars, Drawing, HeatScale, Panel, Picture};
+use fedkin_core::numeric::distance2;
+use fedkin_runtime::Live;
+
+/// Above this many nodes nothing can be seen.
+const MOST_NODES: usize = 2000;
+
+/// What the first repeat of a run learnt, under a name; nothing where it did not learn graphs.
+pub(crate) fn of_run(plan: &Plan, outcome: &Outcome, name: &str) -> Vec<Picture> {
+    let Some((world, live)) = &outcome.end else { return Vec::new() };
+    let Some(nodes) = plan.nodes(world).filter(|nodes| nodes.len() <= MOST_NODES) else {
+        return Vec::new();
+    };
+    let mut graphs: Vec<(String, Vec<f64>)> = Vec::new();
+    live.own_models(&mut |id, graph| {
+        graphs.push((world.federation.client_name(id).to_string(), graph.to_vec()));
+    });
+    let mut consensus: Option<Vec<f64>> = None;
+    live.held(&mut |_, _, name, graph| {
+        if name == "consensus" {
+            consensus = Some(graph.to_vec());
+        }
+    });
+    let common = consensus.as_deref();
+    let one_for_all = common.is_some_and(|common| graphs.iter().all(|(_, graph)| graph == common));
+    let mut panels = Vec::new();
+    if let Some(common) = common {
+        let title = if one_for_all { "one graph for all" } else { "consensus" };
+        panels.push(Panel { title: title.into(), weights: common, consensus: Some(common), note: None });
+    }
+    if !one_for_all {
+        panels.extend(graphs.iter().map(|(title, weights)| Panel {
+            title: title.clone(),
+            weights,
+            consensus: common,
+            note: None,
+        }));
+    }
+    let about = world.nodes.as_ref();
+    let drawing = Drawing {
+        nodes: &nodes,
+        positions: about.and_then(|nodes| nodes.positions.as_deref()),
+        labels: about.and_then(|nodes| nodes.labels.as_deref()),
+        panels,
+        threshold: plan.threshold(),
+    };
+    let id = |what: &str| format!("{what}-{}", slug(name));
+    let mut pictures = vec![
+        Picture::Graphs(drawing.topology(&id("graphs"), &format!("The graphs of {name}"))),
+        Picture::Heat(drawing.heat(&id("weights"), &format!("The weights of {name}"), None, HeatScale::Own)),
+    ];
+    if let Some(common) = common.filter(|_| !one_for_all) {
+        let values = graphs
+            .iter()
+            .map(|(client, graph)| (client.clone(), 1.0 / (distance2(graph, common).sqrt() + 1e-6)))
+            .collect();
+        pictures.push(Picture::Bars(Bars {
+            id: id("gamma"),
+            title: format!("How near is each client of {name} to the consensus?"),
+            label: "gamma".into(),
+            values,
+            caption:
+                "gamma, equation (20): one over the distance of a client's graph from the consensus graph."
+                    .into(),
+        }));
+    }
+    pictures
+}
+
+/// gamma (20) of every client, by id; nothing without a consensus graph.
+pub(crate) fn gammas(live: &dyn Live) -> Vec<f64> {
+    let mut consensus = Vec::new();
+    live.held(&mut |_, _, name, graph| {
+        if name == "consensus" {
+            consensus = graph.to_vec();
+        }
+    });
+    let mut gammas = Vec::new();
+    if !consensus.is_empty() {
+        live.own_models(&mut |_, graph| gammas.push(1.0 / (distance2(graph, &consensus).sqrt() + 1e-6)));
+    }
+    // One graph for all is no consensus of different ones.
+    if gammas.iter().all(|gamma| *gamma >= 1e6) { Vec::new() } else { gammas }
+}
+
+fn slug(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+}
