@@ -28,9 +28,9 @@ pub fn table(comparison: &Comparison) -> Table {
     let baseline = |curve: &CurveResult| curve.method == "local" || curve.method == "gfl";
     Table {
         caption: format!(
-            "{} after the last round, mean ± standard error over {} repeats",
+            "{} after the last round, mean ± standard error over {}",
             axis(&comparison.metric),
-            comparison.repeats
+            repeats(comparison)
         ),
         columns: columns
             .iter()
@@ -65,10 +65,10 @@ fn sweep_table(comparison: &Comparison) -> Table {
     };
     Table {
         caption: format!(
-            "{} over {}, mean ± standard error over {} repeats",
+            "{} over {}, mean ± standard error over {}",
             axis(&comparison.metric),
             comparison.x,
-            comparison.repeats
+            repeats(comparison)
         ),
         columns: comparison.curves.iter().map(column).collect(),
         rows: values
@@ -180,6 +180,12 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
     }
 }
 
+/// How many repeats, in words.
+fn repeats(comparison: &Comparison) -> String {
+    let count = comparison.repeats;
+    format!("{count} repeat{}", if count == 1 { "" } else { "s" })
+}
+
 /// Who came out best, by how much over the next.
 fn lead(comparison: &Comparison) -> String {
     let shown = comparison.shown;
@@ -191,13 +197,16 @@ fn lead(comparison: &Comparison) -> String {
         .collect();
     ends.sort_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
     let unit = comparison.unit;
-    let all: Vec<String> = ends.iter().map(|(label, value)| format!("{label} {value:.2} {unit}")).collect();
+    let all: Vec<String> = ends
+        .iter()
+        .map(|(label, value)| format!("{label} {value:.2} {unit}").trim_end().to_string())
+        .collect();
     let source = comparison.config.paper.as_ref().and_then(|paper| paper.source.as_ref());
     format!(
-        "{}{} repeats with seeds of their own; every curve sees the same data, graph and participants. \
+        "{}{} with seeds of their own; every curve sees the same data, graph and participants. \
          At the end, best first: {}.",
         source.map(|source| format!("Source: {source}. ")).unwrap_or_default(),
-        comparison.repeats,
+        repeats(comparison),
         all.join(", ")
     )
 }

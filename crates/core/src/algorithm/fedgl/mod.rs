@@ -208,6 +208,7 @@ impl<C: Coupling> Algorithm for FedGl<C> {
             objective: f64::INFINITY,
             first: f64::INFINITY,
             kkt: f64::INFINITY,
+            worst: paper::first_lipschitz(&self.coupling, &self.problem, at.run.dimension, at.members.len()),
             ..Central::default()
         }
     }

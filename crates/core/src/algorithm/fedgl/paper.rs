@@ -16,6 +16,23 @@ pub(super) fn start(problem: &Smooth, pairs: usize) -> f64 {
     (problem.alpha / (2.0 * problem.beta * (nodes - 1.0))).sqrt()
 }
 
+/// `L_i` of Proposition 1 for a graph whose least degree is this.
+pub(super) fn lipschitz(problem: &Smooth, nodes: usize, least: f64, pull: f64) -> f64 {
+    4.0 * problem.beta + 2.0 * problem.alpha * (nodes - 1) as f64 / (least * least) + pull
+}
+
+/// The same where everything starts.
+pub(super) fn first_lipschitz<C: Coupling>(
+    coupling: &C,
+    problem: &Smooth,
+    pairs: usize,
+    clients: usize,
+) -> f64 {
+    let nodes = signals::nodes_of(pairs).unwrap_or(2);
+    let seat = Seat { gamma: 1.0 / clients as f64, ..Seat::default() };
+    lipschitz(problem, nodes, (nodes - 1) as f64 * start(problem, pairs), coupling.paper_pull(&seat))
+}
+
 fn begin<C: Coupling>(problem: &Smooth, pairs: usize, pull: &Pull<'_>, memory: &mut Memory) {
     if C::FROM_SERVED {
         memory.graph.clear();
@@ -85,8 +102,7 @@ pub(super) fn close<C: Coupling>(
     for seat in seats.iter().filter(|seat| seat.there) {
         signals::degrees(&seat.graph, &mut degree);
         let least = degree.iter().copied().fold(f64::INFINITY, f64::min);
-        let log = 2.0 * problem.alpha * (nodes - 1) as f64 / (least * least);
-        server.lipschitz = server.lipschitz.max(4.0 * problem.beta + log + coupling.paper_pull(seat));
+        server.lipschitz = server.lipschitz.max(lipschitz(problem, nodes, least, coupling.paper_pull(seat)));
         server.moved += seat.moved;
         own += C::share(seat) * seat.value;
     }
