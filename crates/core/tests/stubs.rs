@@ -13,9 +13,7 @@ use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model, Unsolved};
 use fedkin_core::numeric::{axpy, distance2, scale};
-use fedkin_core::privacy::{
-    Bound, Chain, Gate, Gaussian, Ledger, Privacy, Refusal, Released, Sampler, Tally, Unit, Zcdp,
-};
+use fedkin_core::privacy::{Chain, Gate, Ledger, Privacy, Refusal, Released, Tally};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
 use fedkin_core::round::{
     CHUNK, Client, ClientNode, Effect, Envelope, Mode, Peer, Scratch, Server, ServerNode, Setting, Verdict,
@@ -506,118 +504,6 @@ impl Algorithm for FedPnp {
     }
 }
 
-// ----------------------------------------------------------------------------------------------------- FedGL
-
-record! {
-    pub struct Graphs { common: Vec<f64> }
-    pub struct Edges { scatter: Vec<f64>, own: Vec<f64> }
-}
-
-/// One-shot FedGL: one release of a clipped scatter statistic through a mechanism; everything later runs at
-/// the server on what was released, in steps that ask nobody. One server.
-#[derive(Clone)]
-struct FedGl {
-    clip: f64,
-    noise: Option<Zcdp>,
-}
-
-impl Algorithm for FedGl {
-    const NAME: &'static str = "fedgl-one-shot";
-    const LABELS: &'static [&'static str] = &["round", "set-up"];
-    const PERSONAL: &'static [&'static str] = &["client"];
-    type Local = Vec<f64>;
-    type Memory = ();
-    type Server = Graphs;
-    type Seat = Edges;
-    type Common = ();
-    type Down = One;
-    type Up = One;
-    type Share = ();
-
-    fn open(&self, at: ServerView<'_>, _: &mut PublicRng) -> Graphs {
-        Graphs { common: vec![0.0; at.run.dimension * at.run.dimension] }
-    }
-    fn seat(&self, _: ServerView<'_>, _: &Member) -> Edges {
-        Edges::default()
-    }
-    fn phase(&self, _: &Graphs, step: u32, run: &Run) -> Phase {
-        match step {
-            1 => Phase::Ask(SETUP),
-            _ if step <= run.rounds + 1 => Phase::Ask(ROUND),
-            _ => Phase::Deliver,
-        }
-    }
-    fn plan(&self, _: &mut Graphs, _: &mut Seats<'_, Edges>, now: Now<'_>, _: &mut PublicRng) -> Who {
-        if now.label == SETUP { Who::All } else { Who::Some(Vec::new()) }
-    }
-    fn down(&self, _: &Graphs, _: &Edges, _: Now<'_>, _: &Member, out: &mut One) {
-        out.model.clear();
-    }
-    fn serve(&self, _: &Graphs, seat: &Edges, _: Now<'_>, _: &Member, out: &mut One) {
-        out.model.clone_from(&seat.own);
-    }
-    fn fits(&self, _: &Edges, now: Now<'_>, up: &One) -> bool {
-        up.model.len() == now.at.run.dimension * now.at.run.dimension
-    }
-    fn cells(&self, at: ServerView<'_>) -> (usize, usize) {
-        (1, at.run.dimension * at.run.dimension)
-    }
-    fn absorb(&self, _: &Graphs, seat: &mut Edges, _: Now<'_>, _: &Member, up: &One, sum: &mut Cells) {
-        seat.scatter.clone_from(&up.model);
-        seat.own.clone_from(&up.model);
-        sum.add(0, 1.0, 1.0, &up.model);
-    }
-    fn close(&self, server: &mut Graphs, seats: &mut Seats<'_, Edges>, closed: &Closed<'_>, sum: &Cells) {
-        if closed.now.label == SETUP {
-            sum.mean_into(0, &mut server.common);
-            return;
-        }
-        // A stand-in for the coupled solve: each client's graph moves half way to the common one.
-        for k in 0..seats.len() {
-            let seat = seats.get_mut(k);
-            for (own, common) in seat.own.iter_mut().zip(&server.common) {
-                *own += 0.5 * (common - *own);
-            }
-        }
-    }
-    fn join(&self, data: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<Vec<f64>, Unsolved> {
-        let clipped = data.clipped(self.clip);
-        let d = data.columns();
-        let mut scatter = vec![0.0; d * d];
-        for i in 0..clipped.rows() {
-            let row = clipped.row(i);
-            for j in 0..d {
-                axpy(row[j] / clipped.rows() as f64, row, &mut scatter[j * d..(j + 1) * d]);
-            }
-        }
-        Ok(scatter)
-    }
-    fn client(
-        &self,
-        mine: &Vec<f64>,
-        (): &mut (),
-        ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
-        mut spare: One,
-    ) -> Answer<Self> {
-        // Replacing one of N clipped rows moves the scatter by at most 2 clip^2 / N; N is taken as 1.
-        let gaussian = match self.noise {
-            Some(zcdp) => {
-                let sensitivity = Bound::assumed(2.0 * self.clip * self.clip);
-                let gaussian = Gaussian::vector(sensitivity, zcdp.initial_budget, mine.len(), zcdp.sampler);
-                Some(gaussian.ok_or(Refusal::NoMechanism)?)
-            }
-            None => None,
-        };
-        spare.model.clone_from(mine);
-        let released = gate.pass("scatter", gaussian.as_ref(), spare.model)?;
-        Ok(released.post(&ask, |model, _| One { model }))
-    }
-    fn personal(&self, _: &Vec<f64>, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        out("client", &served.down().model);
-    }
-}
-
 // --------------------------------------------------------------------------------------------------- drivers
 
 struct World {
@@ -664,7 +550,6 @@ type Named = Vec<Vec<(&'static str, Vec<f64>)>>;
 /// What a run left behind.
 struct Outcome {
     models: Named,
-    accounts: Vec<u64>,
     ledger: Ledger,
     steps: u32,
     sent: u32,
@@ -703,7 +588,7 @@ fn in_a_loop<A: Algorithm>(algorithm: &A, world: &World) -> Outcome {
         });
         models.push(own);
     }
-    Outcome { models, accounts: clients.iter().map(|c| c.account().spent).collect(), ledger, steps, sent }
+    Outcome { models, ledger, steps, sent }
 }
 
 fn by_messages<A: Algorithm + Clone>(algorithm: &A, world: &World) -> Named {
@@ -847,38 +732,4 @@ fn fedpnp_with_no_smoothing_is_local_training() {
     };
     let smooth = drive(&FedPnp { rate: 0.02, smooth: 5.0, refresh: 4 }, &world);
     assert!(spread(&smooth) < 0.7 * spread(&outcome));
-}
-
-/// One-shot FedGL: one release per client whatever the number of rounds, later steps ask nobody, and each
-/// client's graph tends to the common one by the factor of the server's steps.
-#[test]
-fn one_shot_fedgl_releases_once() {
-    let mut world = world(6, 4, 8, 9);
-    let plain = drive(&FedGl { clip: 3.0, noise: None }, &world);
-    assert_eq!((plain.steps, plain.sent, plain.ledger.lines.len()), (10, 6, 1));
-    let algorithm = FedGl { clip: 3.0, noise: None };
-    let view_run = world.run.clone();
-    let server = Server::open(&algorithm, &view_run, &world.federation, 0);
-    let scatters: Vec<Vec<f64>> = (0..6)
-        .map(|k| algorithm.join(&world.data[k], server.view(&view_run), &server.members()[k]).unwrap())
-        .collect();
-    for (k, own) in first(&plain).into_iter().enumerate() {
-        for j in 0..16 {
-            let mean = scatters.iter().map(|s| s[j]).sum::<f64>() / 6.0;
-            let expected = mean + (scatters[k][j] - mean) / 512.0;
-            assert!((own[j] - expected).abs() < 1e-12, "client {k}");
-        }
-    }
-    let zcdp = Zcdp {
-        initial_budget: 0.5,
-        growth: 1.0,
-        assumed: None,
-        budget: Some(0.5),
-        sampler: Sampler::Discrete,
-        unit: Unit::Record,
-    };
-    world.run.privacy = Privacy::Zcdp(zcdp);
-    let private = drive(&FedGl { clip: 3.0, noise: Some(zcdp) }, &world);
-    assert_eq!(private.accounts, [500_000_000_000u64; 6]);
-    assert!(private.models != plain.models);
 }

@@ -18,6 +18,7 @@ mod start;
 mod steps;
 
 pub use newton::{Solved, solve};
+pub(crate) use pairs::lanes;
 pub use pairs::{add_back, degrees, nodes_of, pairs_of};
 pub use scatter::{distances_of, means, scatter, sensitivity};
 pub use steps::{Pull, descend};

@@ -14,7 +14,7 @@ pub fn nodes_of(pairs: usize) -> Option<usize> {
 
 /// Sums of eight lanes, always in this order.
 #[inline]
-pub(super) fn lanes(sum: [f64; 8]) -> f64 {
+pub(crate) fn lanes(sum: [f64; 8]) -> f64 {
     ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]))
 }
 

@@ -20,6 +20,7 @@ pub use files::{read_signals, read_signals_by_client, read_signals_of};
 pub use world::signals_world;
 
 use crate::roster::numbered;
+pub(crate) use fedkin_core::graph::pairs::all as pairs;
 
 /// The signals of one client as a file holds them. All values are finite.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,11 +56,6 @@ pub struct SignalsOptions {
 /// `node-00`, `node-01`, ...: the names of nodes that nobody named.
 pub fn node_names(count: usize) -> Vec<String> {
     numbered("node", count, 2)
-}
-
-/// All pairs of nodes in the order of a graph's weights.
-pub(crate) fn pairs(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..nodes).flat_map(move |a| (a + 1..nodes).map(move |b| (a, b)))
 }
 
 /// Some of the names, and how many more.

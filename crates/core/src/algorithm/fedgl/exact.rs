@@ -29,7 +29,7 @@ use super::coupling::Coupling;
 use super::{Central, Down, Seat};
 use crate::model::Unsolved;
 use crate::round::{Cells, Seats};
-use crate::signals::{self, Smooth};
+use crate::signals::{self, Smooth, lanes};
 
 /// kappa of the first round.
 pub(super) fn first_penalty(problem: &Smooth) -> f64 {
@@ -56,7 +56,7 @@ pub(super) fn lane_sum(n: usize, term: impl Fn(usize) -> f64) -> f64 {
             *sum += term(start + lane);
         }
     }
-    let mut sum = self::lanes(lanes);
+    let mut sum = signals::lanes(lanes);
     for i in whole..n {
         sum += term(i);
     }
@@ -149,11 +149,6 @@ pub(super) fn measures(w: &[f64], c: &[f64], v: &[f64], kappa: f64) -> [f64; 4] 
         }
     }
     all
-}
-
-/// The sum of eight lanes, always in this order.
-fn lanes(sum: [f64; 8]) -> f64 {
-    ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]))
 }
 
 /// The second block of all seats, and kappa where it is still being found. Gives the number of seats.
