@@ -105,6 +105,71 @@ ENDS = {
     "fedgl-fig9": (("density.client", "density.consensus"), "density.client"),
 }
 
+# What is shown of an experiment that looks for kin: the curves at these rounds or queries.
+PROBED = {
+    "persfl-fig1a": (100, 200, 500),
+    "persfl-fig1a-mean": (100, 200, 500),
+    "persfl-fig1b": (100, 500, 1500),
+    "persfl-fig1c": (100, 200, 500),
+    "persfl-guard": (500, 1000, 1500),
+    "persfl-fig2": (50, 100, 200),
+    "persfl-fig2-queries": (1000, 2000, 4000),
+    "persfl-fig3": (200, 500, 1000),
+    "persfl-all": (200, 400, 800),
+    "persfl-all-four": (200, 400, 800),
+    "persfl-agnostic": (10, 20, 30),
+    "persfl-mixed": (10, 20, 30),
+    "persfl-heart": (300,),
+    "persfl-har": (500, 1000),
+    "pgfl-infer": (20, 50, 200),
+}
+
+# The last column of these, by benches/peers/persfl_numpy.py over 50 seeds: value, standard error.
+PEER = {
+    "persfl-fig1a": {
+        "d/m 0.2": (-30.64, 0.10),
+        "d/m 1": (-30.41, 0.05),
+        "d/m 2": (-25.47, 0.31),
+        "d/m 5": (-12.57, 0.14),
+        "d/m 10": (-4.32, 0.11),
+    },
+    "persfl-fig1a-mean": {
+        "d/m 0.2": (-14.46, 0.21),
+        "d/m 1": (-9.74, 0.17),
+        "d/m 2": (-5.71, 0.08),
+        "d/m 5": (-3.01, 0.05),
+        "d/m 10": (-1.27, 0.04),
+    },
+    "persfl-fig1b": {
+        "sigma 0.05": (-4.34, 0.02),
+        "sigma 0.1": (-3.73, 0.02),
+        "sigma 0.2": (-3.14, 0.02),
+        "sigma 0.5": (-2.35, 0.02),
+        "sigma 0.7": (-2.05, 0.02),
+    },
+    "persfl-fig1c": {
+        "B = 5": (-3.57, 0.36),
+        "B = 10": (-26.75, 0.97),
+        "B = 15": (-27.45, 0.29),
+        "B = 20": (-25.47, 0.31),
+        "B = 30": (-22.87, 0.26),
+        "B = 5, guard": (-30.26, 0.12),
+        "B = 10, guard": (-29.41, 0.21),
+    },
+    "persfl-guard": {
+        "B = 3, guard": (-30.97, 0.04),
+        "B = 3, as printed": (-0.87, 0.12),
+        "B = 5, guard": (-30.93, 0.04),
+        "B = 5, as printed": (-3.21, 0.31),
+    },
+    "persfl-fig2": {
+        "Algorithm 1": (-10.80, 0.18),
+        "IFCA as published": (0.66, 0.06),
+        "IFCA, own model, divided by all": (-5.35, 0.25),
+        "IFCA, own model, divided by pickers": (-12.47, 0.09),
+    },
+}
+
 
 def plain(x):
     """1e-05 as 0.00001, 300.0 as 300."""
@@ -253,6 +318,38 @@ def ends(result):
     return lines
 
 
+def probed(result):
+    """Curves in rows, each at its last evaluation up to a round or a number of queries."""
+    xs, peer = PROBED[result["name"]], PEER.get(result["name"], {})
+    small = result["metric"].startswith("distance")
+    text = (lambda x: f"{x:.2e}") if small else (lambda x: f"{x:.2f}")
+
+    def cell(curve, x):
+        up_to = [p for p in curve["points"] if p["x"] <= x]
+        if not up_to:
+            return "-"
+        point = up_to[-1]
+        return f"{text(point['mean'])} ± {text(point['stderr'])}" if point.get("stderr") is not None else text(point["mean"])
+
+    word = "round" if result["x"] == "round" else f"{result['x']} per client"
+    head = [f"up to {word}"] + [f"{x:,}" for x in xs] + (["*numpy peer*"] if peer else [])
+    rows, gaps = [], []
+    for curve in result["curves"]:
+        row, other = [curve["label"]] + [cell(curve, x) for x in xs], peer.get(curve["label"])
+        if peer:
+            row.append(f"{other[0]:.2f} ± {other[1]:.2f}" if other else "-")
+        if other:
+            last = [p for p in curve["points"] if p["x"] <= xs[-1]][-1]
+            gap = last["mean"] - other[0]
+            gaps.append((abs(gap) / math.hypot(last["stderr"], other[1]), gap, curve["label"]))
+        rows.append(row)
+    lines = table(head, rows)
+    if gaps:
+        score, gap, label = max(gaps)
+        lines += ["", f"Against the numpy peer: {len(gaps)} values, the furthest is {label} with {gap:+.2f}, {score:.1f} combined standard errors."]
+    return lines
+
+
 def section(result):
     metric, model = result["metric"].split(".")
     kind = {
@@ -263,6 +360,10 @@ def section(result):
         "nmsd": "NMSD (50)",
         "reference": "Error against least squares on the pooled test data, (19),",
         "accuracy": "Test accuracy",
+        "msd": "log10 of the mean squared error per coordinate",
+        "log_msd": "Mean log10 of the squared error per coordinate",
+        "distance": "Distance to the truth",
+        "mse": "Mean squared error on test records",
     }[metric]
     runs = f"mean ± standard error of {result['repeats']} repeats" if result["repeats"] > 1 else "one run"
     head = f"{kind} of the {model} model in {result['unit']}, {runs}; best in bold."
@@ -271,7 +372,9 @@ def section(result):
         head = f"{kind} of the {model} graph, unless a label says otherwise; {runs}."
         if result["name"] in ENDS and not ENDS[result["name"]][0]:
             head = f"{ENDS[result['name']][1]} by client; {runs}."
-    shown = ends if result["name"] in ENDS else curves
+    if result["name"] in PROBED:
+        head = f"{kind} of the {model} model, unless a label says otherwise; {runs}."
+    shown = probed if result["name"] in PROBED else ends if result["name"] in ENDS else curves
     return "\n".join([head, ""] + shown(result) + agreement(result) + privacy(result) + claims(result))
 
 

@@ -95,7 +95,17 @@ fn compare(
 
 /// The table, and the claims where there are some.
 fn body(comparison: &Comparison) -> String {
-    let table = text_table(&figures::table(comparison));
+    let mut table = text_table(&figures::table(comparison));
+    let (tables, pairs) = figures::by_client(comparison);
+    for one in &tables {
+        let _ = write!(table, "\n{}", text_table(one));
+    }
+    if !pairs.is_empty() {
+        table.push('\n');
+    }
+    for line in pairs.iter().flat_map(|pair| output::wrapped(pair, output::WIDTH)) {
+        let _ = writeln!(table, "{line}");
+    }
     if comparison.claims.is_empty() { table } else { format!("{table}\n{}", claims(comparison)) }
 }
 

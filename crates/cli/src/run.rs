@@ -161,18 +161,19 @@ fn finals(finished: &Finished) -> Vec<String> {
     let mut rows: Vec<(String, String)> = Vec::new();
     for (name, &mean) in &finished.r#final {
         let (metric, model) = name.split_once('.').unwrap_or((name, ""));
-        if has(&format!("{metric}_db.{model}")) {
+        if has(&format!("{metric}_db.{model}")) || has(&format!("{metric}_log10.{model}")) {
             continue;
         }
         let stderr = finished.stderr.get(name).copied();
-        let (plain, decibel) = match metric.strip_suffix("_db") {
-            Some(plain) => (plain, true),
-            None => (metric, false),
+        let suffixed = |suffix: &str| metric.strip_suffix(suffix);
+        let (plain, own_unit) = match (suffixed("_db"), suffixed("_log10")) {
+            (Some(plain), _) => (plain, " dB"),
+            (_, Some(plain)) => (plain, " log10"),
+            _ => (metric, ""),
         };
         let (scale, unit) = match Metric::shown(name) {
             Shown::Percent => (100.0, " %"),
-            _ if decibel => (1.0, " dB"),
-            _ => (1.0, ""),
+            _ => (1.0, own_unit),
         };
         let value = match metric {
             "rejected" | "refused" => number::count(mean),
@@ -189,6 +190,12 @@ fn words(metric: &str, model: &str, thing: &str) -> String {
     match (metric, model) {
         ("rejected" | "refused", _) => format!("{metric} uploads, last round with any"),
         ("snr", _) => "signal to noise of an upload".to_string(),
+        ("found", "kin") => "clients in the right cluster".to_string(),
+        ("clusters", "kin") => "clusters found".to_string(),
+        ("merged", "kin") => "found clusters that hold two true ones".to_string(),
+        ("nmi", "kin") => "NMI of found and true clusters".to_string(),
+        ("rand", "kin") => "Rand index of the same".to_string(),
+        ("fmi", "kin") => "Fowlkes-Mallows index of the same".to_string(),
         ("kkt", _) => "distance from the optimality conditions".to_string(),
         (metric, model) => {
             let name = match metric {
@@ -198,6 +205,9 @@ fn words(metric: &str, model: &str, thing: &str) -> String {
                 "fmi" => "Fowlkes-Mallows index",
                 "relative_error" => "relative error",
                 "scaled_error" => "scale-free relative error",
+                "msd" => "squared error per coordinate",
+                "log_msd" => "log10 of the squared error per coordinate",
+                "distance" => "distance to the truth",
                 "held_out" => "held-out objective",
                 "step_times_lipschitz" => "step times Lipschitz constant (1 at most)",
                 "consensus_moved" => "squared move of the consensus",

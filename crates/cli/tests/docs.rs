@@ -184,6 +184,11 @@ fn the_page_on_graphs_works_when_followed() {
 }
 
 #[test]
+fn the_page_on_kin_works_when_followed() {
+    check("docs/guide/kin.md");
+}
+
+#[test]
 fn the_audit_page_works_when_followed() {
     check("docs/audit.md");
 }
@@ -202,7 +207,7 @@ fn every_page_of_the_guide_is_followed() {
         .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "md"))
         .collect();
     pages.sort_unstable();
-    assert_eq!(pages, ["graphs.md", "howto.md", "tutorial.md"], "give a new page its test here");
+    assert_eq!(pages, ["graphs.md", "howto.md", "kin.md", "tutorial.md"], "give a new page its test here");
 }
 
 #[test]
@@ -216,6 +221,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/guide/tutorial.md",
         "docs/guide/howto.md",
         "docs/guide/graphs.md",
+        "docs/guide/kin.md",
     ] {
         let path = root().join(name);
         let page = fs::read_to_string(&path).unwrap();

@@ -184,6 +184,32 @@ impl Federation {
         &self.cluster_names
     }
 
+    /// The same clients in other clusters: one number per client, an index into the names. A cluster may be empty.
+    pub fn clustered(&self, cluster: &[u32], names: Vec<String>) -> Result<Self, FederationError> {
+        let mut members = self.members.clone();
+        for (member, place) in members.iter_mut().zip(0..) {
+            let number = cluster.get(place).copied().filter(|number| (*number as usize) < names.len());
+            let unknown = || FederationError::Unknown(self.client_names[place].clone());
+            member.cluster = number.ok_or_else(unknown)?;
+        }
+        let (clients, servers) = (self.client_names.clone(), self.server_names.clone());
+        Ok(Self::index(members, clients, servers, names, self.topology.clone()))
+    }
+
+    /// Every client at a server of its own that has its name, in a graph of clients.
+    pub fn each_alone(&self, topology: Topology) -> Result<Self, FederationError> {
+        let (graph, names) = (topology.len(), self.client_names.len());
+        if graph != names {
+            return Err(FederationError::Servers { graph, names });
+        }
+        let mut members = self.members.clone();
+        for member in &mut members {
+            member.server = member.id;
+        }
+        let clients = self.client_names.clone();
+        Ok(Self::index(members, clients.clone(), clients, self.cluster_names.clone(), topology))
+    }
+
     /// The same clients as a method sees them: clusters merged, edges dropped, servers merged.
     #[must_use]
     pub fn arranged(&self, arrange: Arrange) -> Self {
@@ -263,6 +289,21 @@ mod tests {
         let empty =
             Federation::new(vec![entry("a", 0, 0)], names(&["s"]), names(&["x", "y"]), Topology::none(1));
         assert_eq!(empty.unwrap_err(), FederationError::EmptyCluster("y".into()));
+    }
+
+    #[test]
+    fn clients_move_to_other_clusters_and_to_servers_of_their_own() {
+        let moved = small().clustered(&[1, 1, 1], names(&["p", "q"])).unwrap();
+        assert!(moved.members().iter().all(|member| member.cluster == 1));
+        assert_eq!((moved.clusters(), moved.clients_of(1)), (2, &[1, 2][..]));
+        let wrong = |clusters: &[u32]| small().clustered(clusters, names(&["p"])).unwrap_err();
+        assert_eq!(wrong(&[0, 0]), FederationError::Unknown("c".into()));
+        assert_eq!(wrong(&[0, 1, 0]), FederationError::Unknown("b".into()));
+        let alone = small().each_alone(Topology::star(3)).unwrap();
+        assert_eq!((alone.server_names(), alone.clients_of(2)), (small().client_names(), &[2][..]));
+        assert_eq!(alone.members()[1].cluster, small().members()[1].cluster);
+        let few = small().each_alone(Topology::none(2)).unwrap_err();
+        assert_eq!(few, FederationError::Servers { graph: 2, names: 3 });
     }
 
     #[test]

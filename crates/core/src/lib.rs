@@ -2,6 +2,7 @@
 //!
 //! - [`federation`]: who takes part; [`graph`]: the graph of servers.
 //! - [`eigen`]: the spectrum of a symmetric matrix.
+//! - [`hypothesis`]: trees, nearest neighbours and forests, fitted to weighted records.
 //! - [`model`]: objective, gradient, proximal step, prediction.
 //! - [`privacy`]: what may leave a client, at which price, written down where.
 //! - [`algorithm`]: the trait every method implements, and the registry of methods.
@@ -16,6 +17,7 @@ pub mod eigen;
 pub mod federation;
 pub mod fingerprint;
 pub mod graph;
+pub mod hypothesis;
 pub mod model;
 pub mod numeric;
 pub mod params;

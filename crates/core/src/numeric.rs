@@ -363,6 +363,12 @@ pub fn ln(x: f64) -> f64 {
     libm::log(x)
 }
 
+/// Sine with the same bits everywhere.
+#[inline]
+pub fn sin(x: f64) -> f64 {
+    libm::sin(x)
+}
+
 /// Exponential with the same bits everywhere.
 #[inline]
 pub fn exp(x: f64) -> f64 {
@@ -372,6 +378,11 @@ pub fn exp(x: f64) -> f64 {
 /// `10 log10(x)`: decibels of a power ratio.
 pub fn decibel(x: f64) -> f64 {
     10.0 * libm::log10(x)
+}
+
+/// log10 x, the same bits everywhere.
+pub fn log10(x: f64) -> f64 {
+    libm::log10(x)
 }
 
 /// `base^exponent` by repeated product, the same bits everywhere.

@@ -51,9 +51,11 @@ impl Bench {
             dimension: D,
             clusters: 1,
             privacy,
+            targets: None,
         };
         let algorithm =
-            FedAvg::build(&values, &Context { problem: Problem::Linear(model), privacy }).unwrap();
+            FedAvg::build(&values, &Context { problem: Problem::Linear(model), privacy, infer: None })
+                .unwrap();
         let setting = Arc::new(Setting { algorithm, run, fingerprint: [1; 32] });
         Self { federation, data, setting, local_steps }
     }

@@ -82,9 +82,11 @@ impl Bench {
             dimension: D,
             clusters: 1,
             privacy,
+            targets: None,
         };
         let algorithm =
-            Method4::build(&values, &Context { problem: Problem::Linear(model), privacy }).unwrap();
+            Method4::build(&values, &Context { problem: Problem::Linear(model), privacy, infer: None })
+                .unwrap();
         Arc::new(Setting { algorithm, run, fingerprint: [1; 32] })
     }
 

@@ -23,340 +23,12 @@ use std::sync::Arc;
 
 type Answer<A> = Result<Released<<A as Algorithm>::Up>, Refusal>;
 
-// ---------------------------------------------------------------------------------------------------- FedAvg
-
 record! {
     pub struct One { model: Vec<f64> }
 }
 
 fn model_of(loss: Loss) -> Model {
     Model { loss, regularisation: 0.0, bias: false, feature_norm: None }
-}
-
-/// FedAvg: one gradient step from the broadcast model, averaged with weights `D_k`. One server.
-#[derive(Clone)]
-struct FedAvg {
-    rate: f64,
-}
-
-impl Algorithm for FedAvg {
-    const NAME: &'static str = "fedavg";
-    const PERSONAL: &'static [&'static str] = &["served"];
-    type Local = Arc<Dataset>;
-    type Memory = ();
-    type Server = Vec<f64>;
-    type Seat = ();
-    type Common = One;
-    type Down = One;
-    type Up = One;
-    type Share = ();
-
-    fn open(&self, at: ServerView<'_>, _: &mut PublicRng) -> Vec<f64> {
-        vec![0.0; at.run.dimension]
-    }
-    fn seat(&self, _: ServerView<'_>, _: &Member) {}
-    fn common(&self, server: &Vec<f64>, _: Now<'_>) -> One {
-        One { model: server.clone() }
-    }
-    fn down(&self, _: &Vec<f64>, (): &(), _: Now<'_>, _: &Member, out: &mut One) {
-        out.model.clear();
-    }
-    fn serve(&self, server: &Vec<f64>, (): &(), _: Now<'_>, _: &Member, out: &mut One) {
-        out.model.clone_from(server);
-    }
-    fn fits(&self, (): &(), now: Now<'_>, up: &One) -> bool {
-        up.model.len() == now.at.run.dimension
-    }
-    fn cells(&self, at: ServerView<'_>) -> (usize, usize) {
-        (1, at.run.dimension)
-    }
-    fn absorb(&self, _: &Vec<f64>, (): &mut (), _: Now<'_>, member: &Member, up: &One, sum: &mut Cells) {
-        sum.add(0, f64::from(member.samples), 1.0, &up.model);
-    }
-    fn close(&self, server: &mut Vec<f64>, _: &mut Seats<'_, ()>, _: &Closed<'_>, sum: &Cells) {
-        sum.mean_into(0, server);
-    }
-    fn join(&self, data: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<Self::Local, Unsolved> {
-        Ok(Arc::clone(data))
-    }
-    fn client(
-        &self,
-        mine: &Self::Local,
-        (): &mut (),
-        ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
-        _: One,
-    ) -> Answer<Self> {
-        let mut gradient = vec![0.0; mine.columns()];
-        model_of(Loss::Squared).gradient(mine, 0.0, &ask.common().model, &mut gradient);
-        let mut model = ask.common().model.clone();
-        axpy(-self.rate, &gradient, &mut model);
-        gate.disclose("model", One { model })
-    }
-    fn personal(&self, _: &Self::Local, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        out("served", &served.down().model);
-    }
-}
-
-// ---------------------------------------------------------------------------------------------------- PersFL
-
-const PROBE: Label = Label::new(0);
-const SELECT: Label = Label::new(1);
-
-record! {
-    /// As a target: its model, its candidates, the models their steps lead to. As a candidate: its targets,
-    /// and first their models, then its gradients at them.
-    pub struct Target {
-        model: Vec<f64>,
-        candidates: Box<[u32]>,
-        steps: Box<[Vec<f64>]>,
-        probes: Box<[u32]>,
-        others: Box<[Vec<f64>]>,
-    }
-    /// PROBE: the models of the targets this client is a candidate for. SELECT: the steps to choose from.
-    pub struct Offer { models: Box<[Vec<f64>]>, own: Vec<f64> }
-    /// PROBE: one gradient per model offered. SELECT: the index of the best step.
-    pub struct Reply { gradients: Box<[Vec<f64>]>, choice: u32 }
-}
-
-/// PersFL, every client a target: in PROBE the drawn candidates send gradients at the target's model, in
-/// SELECT the target is offered the B models that result and answers with an index. The server, which has
-/// every step, applies the chosen one. One server.
-#[derive(Clone)]
-struct PersFl {
-    batch: u32,
-    rate: f64,
-}
-
-impl Algorithm for PersFl {
-    const NAME: &'static str = "persfl";
-    const LABELS: &'static [&'static str] = &["probe", "select"];
-    const PERSONAL: &'static [&'static str] = &["client"];
-    type Local = Arc<Dataset>;
-    type Memory = ();
-    type Server = ();
-    type Seat = Target;
-    type Common = ();
-    type Down = Offer;
-    type Up = Reply;
-    type Share = ();
-
-    fn open(&self, _: ServerView<'_>, _: &mut PublicRng) {}
-    fn seat(&self, at: ServerView<'_>, _: &Member) -> Target {
-        Target { model: vec![0.0; at.run.dimension], ..Target::default() }
-    }
-    fn phase(&self, (): &(), step: u32, run: &Run) -> Phase {
-        match step {
-            _ if step > 2 * run.rounds => Phase::Deliver,
-            _ if step % 2 == 1 => Phase::Ask(PROBE),
-            _ => Phase::Ask(SELECT),
-        }
-    }
-    fn plan(&self, (): &mut (), seats: &mut Seats<'_, Target>, now: Now<'_>, rng: &mut PublicRng) -> Who {
-        if now.label == PROBE {
-            let n = seats.len() as u32;
-            let mut probes = vec![Vec::new(); n as usize];
-            for target in 0..n {
-                // Without repetition, never the target itself.
-                let drawn = rng.choose(n - 1, self.batch).into_iter().map(|c| c + u32::from(c >= target));
-                let candidates: Box<[u32]> = drawn.collect();
-                candidates.iter().for_each(|&c| probes[c as usize].push(target));
-                seats.get_mut(target as usize).candidates = candidates;
-            }
-            for (candidate, targets) in probes.into_iter().enumerate() {
-                let others = targets.iter().map(|&t| seats.get(t as usize).model.clone()).collect();
-                let seat = seats.get_mut(candidate);
-                (seat.probes, seat.others) = (targets.into(), others);
-            }
-        }
-        Who::All
-    }
-    fn down(&self, (): &(), seat: &Target, now: Now<'_>, _: &Member, out: &mut Offer) {
-        out.models = if now.label == PROBE { seat.others.clone() } else { seat.steps.clone() };
-    }
-    fn serve(&self, (): &(), seat: &Target, _: Now<'_>, _: &Member, out: &mut Offer) {
-        *out = Offer { models: Box::default(), own: seat.model.clone() };
-    }
-    fn fits(&self, seat: &Target, now: Now<'_>, up: &Reply) -> bool {
-        let d = now.at.run.dimension;
-        if now.label == PROBE {
-            up.gradients.len() == seat.probes.len() && up.gradients.iter().all(|g| g.len() == d)
-        } else {
-            up.gradients.is_empty() && (up.choice as usize) < seat.steps.len()
-        }
-    }
-    fn cells(&self, _: ServerView<'_>) -> (usize, usize) {
-        (0, 0)
-    }
-    fn absorb(&self, (): &(), seat: &mut Target, now: Now<'_>, _: &Member, up: &Reply, _: &mut Cells) {
-        if now.label == PROBE {
-            // The place of the models it was shown now holds its gradients at them.
-            seat.others.clone_from(&up.gradients);
-        } else {
-            seat.model.clone_from(&seat.steps[up.choice as usize]);
-        }
-    }
-    fn close(&self, (): &mut (), seats: &mut Seats<'_, Target>, closed: &Closed<'_>, _: &Cells) {
-        if closed.now.label != PROBE {
-            return;
-        }
-        let mut steps: Vec<Vec<Vec<f64>>> = seats.iter().map(|_| Vec::new()).collect();
-        for position in closed.values() {
-            let seat = seats.get(position);
-            for (&target, gradient) in seat.probes.iter().zip(&seat.others) {
-                let mut model = seats.get(target as usize).model.clone();
-                axpy(-self.rate, gradient, &mut model);
-                steps[target as usize].push(model);
-            }
-        }
-        for (target, steps) in steps.into_iter().enumerate() {
-            seats.get_mut(target).steps = steps.into();
-        }
-    }
-    fn join(&self, data: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<Self::Local, Unsolved> {
-        Ok(Arc::clone(data))
-    }
-    fn client(
-        &self,
-        mine: &Self::Local,
-        (): &mut (),
-        ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
-        _: Reply,
-    ) -> Answer<Self> {
-        let model = model_of(Loss::Squared);
-        if ask.label() == PROBE {
-            let gradient = |w: &Vec<f64>| {
-                let mut out = vec![0.0; w.len()];
-                model.gradient(mine, 0.0, w, &mut out);
-                out
-            };
-            let gradients: Box<[Vec<f64>]> = ask.down().models.iter().map(gradient).collect();
-            return gate.disclose("gradients", Reply { gradients, choice: 0 });
-        }
-        let losses: Vec<f64> = ask.down().models.iter().map(|w| model.objective(mine, 0.0, w)).collect();
-        let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b]));
-        let choice = best.ok_or(Refusal::Unsolved)? as u32;
-        gate.disclose("choice", Reply { gradients: Box::default(), choice })
-    }
-    fn personal(&self, _: &Self::Local, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        out("client", &served.down().own);
-    }
-}
-
-// ------------------------------------------------------------------------------------------------------ IFCA
-
-record! {
-    pub struct Attempts { models: Box<[Vec<f64>]>, best: Box<[Vec<f64>]>, least: Option<f64> }
-    pub struct Menu { models: Box<[Vec<f64>]> }
-    /// The picked model, its loss before the step, the model after it.
-    pub struct Pick { index: u32, loss: f64, model: Vec<f64> }
-}
-
-/// IFCA with restarts: the label is the number of the restart, so that a step says which attempt it belongs
-/// to. The index and the loss are functions of the data: they leave as releases of their own. One server.
-#[derive(Clone)]
-struct Ifca {
-    models: usize,
-    rate: f64,
-}
-
-const RESTARTS: [&str; 3] = ["restart 0", "restart 1", "restart 2"];
-
-impl Algorithm for Ifca {
-    const NAME: &'static str = "ifca";
-    const LABELS: &'static [&'static str] = &RESTARTS;
-    const PERSONAL: &'static [&'static str] = &["client"];
-    type Local = Arc<Dataset>;
-    type Memory = ();
-    type Server = Attempts;
-    type Seat = ();
-    type Common = Menu;
-    type Down = Menu;
-    type Up = Pick;
-    type Share = ();
-
-    fn open(&self, _: ServerView<'_>, _: &mut PublicRng) -> Attempts {
-        Attempts::default()
-    }
-    fn seat(&self, _: ServerView<'_>, _: &Member) {}
-    fn phase(&self, _: &Attempts, step: u32, run: &Run) -> Phase {
-        let restart = (step - 1) / run.rounds;
-        if (restart as usize) < RESTARTS.len() { Phase::Ask(ROUND.part(restart)) } else { Phase::Deliver }
-    }
-    fn plan(&self, server: &mut Attempts, _: &mut Seats<'_, ()>, now: Now<'_>, rng: &mut PublicRng) -> Who {
-        if (now.step - 1).is_multiple_of(now.at.run.rounds) {
-            let fresh = |_| (0..now.at.run.dimension).map(|_| rng.normal()).collect();
-            server.models = (0..self.models).map(fresh).collect();
-        }
-        Who::All
-    }
-    fn common(&self, server: &Attempts, _: Now<'_>) -> Menu {
-        Menu { models: server.models.clone() }
-    }
-    fn down(&self, _: &Attempts, (): &(), _: Now<'_>, _: &Member, _: &mut Menu) {}
-    fn serve(&self, server: &Attempts, (): &(), _: Now<'_>, _: &Member, out: &mut Menu) {
-        out.models.clone_from(&server.best);
-    }
-    fn fits(&self, (): &(), now: Now<'_>, up: &Pick) -> bool {
-        (up.index as usize) < self.models && up.model.len() == now.at.run.dimension
-    }
-    fn cells(&self, at: ServerView<'_>) -> (usize, usize) {
-        (self.models, at.run.dimension + 1)
-    }
-    fn absorb(&self, _: &Attempts, (): &mut (), _: Now<'_>, _: &Member, up: &Pick, sum: &mut Cells) {
-        // Divided by the number of pickers: the loss rides along as one more coordinate.
-        let row: Vec<f64> = up.model.iter().copied().chain([up.loss]).collect();
-        sum.add(up.index as usize, 1.0, 1.0, &row);
-    }
-    fn close(&self, server: &mut Attempts, _: &mut Seats<'_, ()>, closed: &Closed<'_>, sum: &Cells) {
-        let d = closed.now.at.run.dimension;
-        let mut loss = 0.0;
-        for (index, model) in server.models.iter_mut().enumerate() {
-            let mut mean = vec![0.0; d + 1];
-            if sum.mean_into(index, &mut mean) {
-                loss += mean[d] * sum.weight(index);
-                model.copy_from_slice(&mean[..d]);
-            }
-        }
-        let last = closed.now.step.is_multiple_of(closed.now.at.run.rounds);
-        if last && server.least.is_none_or(|least| loss < least) {
-            (server.least, server.best) = (Some(loss), server.models.clone());
-        }
-    }
-    fn join(&self, data: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<Self::Local, Unsolved> {
-        Ok(Arc::clone(data))
-    }
-    fn client(
-        &self,
-        mine: &Self::Local,
-        (): &mut (),
-        ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
-        _: Pick,
-    ) -> Answer<Self> {
-        let model = model_of(Loss::Squared);
-        let (index, loss) = pick(mine, &ask.common().models);
-        let mut stepped = ask.common().models[index].clone();
-        let mut gradient = vec![0.0; stepped.len()];
-        model.gradient(mine, 0.0, &stepped, &mut gradient);
-        axpy(-self.rate, &gradient, &mut stepped);
-        let picked = gate.disclose("picked model", index as u32)?;
-        let loss = gate.disclose("loss", loss)?;
-        let model = gate.disclose("model", stepped)?;
-        Ok(picked.zip(loss).zip(model).post(&ask, |((index, loss), model), _| Pick { index, loss, model }))
-    }
-    fn personal(&self, mine: &Self::Local, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        if !served.down().models.is_empty() {
-            out("client", &served.down().models[pick(mine, &served.down().models).0]);
-        }
-    }
-}
-
-fn pick(data: &Dataset, models: &[Vec<f64>]) -> (usize, f64) {
-    let losses: Vec<f64> = models.iter().map(|w| model_of(Loss::Squared).objective(data, 0.0, w)).collect();
-    let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0);
-    (best, losses[best])
 }
 
 // ---------------------------------------------------------------------------------------------------- FedPnP
@@ -491,7 +163,7 @@ impl Algorithm for FedPnp {
         let mut omega = ask.down().psi.clone();
         let mut gradient = vec![0.0; d];
         for _ in 0..5 {
-            model_of(Loss::Squared).gradient(mine, 0.0, &omega, &mut gradient);
+            model_of(Loss::Squared).gradient(mine, 0.0, &omega, 1.0, &mut gradient, &mut Vec::new());
             axpy(-self.rate, &gradient, &mut omega);
         }
         let released = gate.disclose("model", omega.clone())?;
@@ -510,7 +182,6 @@ struct World {
     run: Run,
     federation: Federation,
     data: Vec<Arc<Dataset>>,
-    truth: Vec<Vec<f64>>,
 }
 
 /// One server; clients alternate between two linear models, noise-free.
@@ -541,8 +212,9 @@ fn world(clients: usize, dimension: usize, samples: u32, rounds: u32) -> World {
         dimension,
         clusters: 1,
         privacy: Privacy::None,
+        targets: None,
     };
-    World { run, federation, data, truth }
+    World { run, federation, data }
 }
 
 type Named = Vec<Vec<(&'static str, Vec<f64>)>>;
@@ -649,65 +321,6 @@ fn first(outcome: &Outcome) -> Vec<&Vec<f64>> {
     outcome.models.iter().map(|models| &models[0].1).collect()
 }
 
-/// FedAvg with one gradient step is gradient descent on the sample-weighted mean of the objectives.
-#[test]
-fn fedavg_is_the_weighted_mean_of_the_clients_steps() {
-    let world = world(7, 4, 3, 5);
-    let outcome = drive(&FedAvg { rate: 0.01 }, &world);
-    let mut model = vec![0.0; 4];
-    for _ in 0..5 {
-        let mut next = vec![0.0; 4];
-        let all: f64 = world.data.iter().map(|data| data.rows() as f64).sum();
-        for data in &world.data {
-            let mut gradient = vec![0.0; 4];
-            model_of(Loss::Squared).gradient(data, 0.0, &model, &mut gradient);
-            for j in 0..4 {
-                next[j] += data.rows() as f64 / all * (model[j] - 0.01 * gradient[j]);
-            }
-        }
-        model = next;
-    }
-    for served in first(&outcome) {
-        assert!(distance2(served, &model).sqrt() < 1e-13);
-    }
-    assert_eq!((outcome.steps, outcome.sent), (5, 35));
-}
-
-/// PersFL finds kin: with one of its kind among the candidates every time (7 of 11, 6 are strangers) every
-/// client ends at the truth of its own kind; only indices leave in SELECT,
-/// and every step goes to B candidates that are never the target.
-#[test]
-fn persfl_learns_the_model_of_its_kind_from_indices() {
-    let world = world(12, 3, 12, 150);
-    let outcome = drive(&PersFl { batch: 7, rate: 0.05 }, &world);
-    for (k, model) in first(&outcome).into_iter().enumerate() {
-        let (own, other) = (distance2(model, &world.truth[k % 2]), distance2(model, &world.truth[1 - k % 2]));
-        assert!(own.sqrt() < 1e-2 && other > 1.0, "client {k}: {own} {other}");
-    }
-    assert_eq!(outcome.steps, 300);
-    for line in &outcome.ledger.lines {
-        let expected: (&[u8], u32) = if line.step % 2 == 1 { (b"gradients", 0) } else { (b"choice", 1) };
-        assert_eq!(&*line.what, expected.0);
-        assert!(line.step % 2 == 1 || line.size == expected.1);
-    }
-}
-
-/// IFCA keeps the best of its restarts: clients of a kind end with one model, near their truth; three
-/// releases leave in every step.
-#[test]
-fn ifca_keeps_the_best_restart() {
-    let world = world(12, 3, 12, 60);
-    let outcome = drive(&Ifca { models: 2, rate: 0.05 }, &world);
-    let models = first(&outcome);
-    for (k, model) in models.iter().enumerate() {
-        assert!(distance2(model, &world.truth[k % 2]).sqrt() < 1e-2, "client {k}: {model:?}");
-        assert_eq!(*model, models[k % 2]);
-    }
-    assert_eq!(outcome.steps, 180);
-    let what: Vec<&[u8]> = outcome.ledger.lines[..3].iter().map(|line| &*line.what).collect();
-    assert_eq!(what, [&b"picked model"[..], b"loss", b"model"]);
-}
-
 /// FedPnP: moments leave once, at set-up; smooth = 0 is local training to the bit; smoothing pulls clients
 /// together.
 #[test]
@@ -718,11 +331,19 @@ fn fedpnp_with_no_smoothing_is_local_training() {
         let mut local = vec![0.0; 3];
         let mut gradient = vec![0.0; 3];
         for _ in 0..50 {
-            model_of(Loss::Squared).gradient(&world.data[k], 0.0, &local, &mut gradient);
+            model_of(Loss::Squared).gradient(
+                &world.data[k],
+                0.0,
+                &local,
+                1.0,
+                &mut gradient,
+                &mut Vec::new(),
+            );
             axpy(-0.02, &gradient, &mut local);
         }
         assert_eq!(*model, local, "client {k}");
     }
+    assert_eq!((outcome.steps, outcome.sent), (11, 88));
     let moments: Vec<u32> =
         outcome.ledger.lines.iter().filter(|line| &*line.what == b"moments").map(|line| line.step).collect();
     assert_eq!(moments, [1]);

@@ -229,6 +229,13 @@ fn test_set(
 pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, DataError> {
     let (values, seed) = (request.values, request.seed);
     crate::signals::check::has_targets(request.task, set.name)?;
+    if let crate::Task::Classes(classes) = request.task
+        && classes != 2
+    {
+        let message =
+            format!("the tasks of {} have 2 classes, not {classes}: set model.classes = 2", set.name);
+        return Err(DataError::config("source", message));
+    }
     let tasks = tasks(values, set)?;
     let (least, most) = options::counts(values, "images_per_class", set.images_per_class)?;
     let norm = values.text("scale") == Some("norm");

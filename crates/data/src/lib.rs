@@ -10,9 +10,13 @@ pub mod array;
 pub mod csv;
 mod encode;
 mod error;
+mod functions;
+mod har;
+mod heart;
 pub mod idx;
 mod image_sets;
 mod images;
+mod impute;
 mod inspect;
 mod members;
 pub mod npz;
@@ -41,7 +45,7 @@ pub use signals::{
     read_signals, read_signals_by_client, read_signals_of, signals_world,
 };
 pub use topology::{GRAPH_PARAMS, GraphKind, TopologySpec, build as build_topology, topology_spec};
-pub use world::{Nodes, Truth, World};
+pub use world::{Nodes, Replaced, Truth, World};
 
 use fedkin_core::params::{Param, Values, suggest};
 use std::path::Path;
@@ -65,6 +69,11 @@ pub const SOURCES: &[Source] = &[
         params: synthetic::PARAMS,
     },
     Source {
+        name: functions::NAME,
+        summary: "curved functions of a few features, one per cluster, with few records per client; numbers or classes",
+        params: functions::PARAMS,
+    },
+    Source {
         name: "mnist",
         summary: "binary tasks on handwritten digits, one task per cluster",
         params: images::PARAMS,
@@ -80,6 +89,16 @@ pub const SOURCES: &[Source] = &[
         params: tabular::PARAMS,
     },
     Source { name: "parquet", summary: "your own records in a Parquet file", params: tabular::PARAMS },
+    Source {
+        name: har::NAME,
+        summary: "six activities of thirty people from a phone's motion sensors, one person per client",
+        params: har::PARAMS,
+    },
+    Source {
+        name: heart::NAME,
+        summary: "heart disease in patients of four hospitals, one hospital per client; missing values are filled in there",
+        params: heart::PARAMS,
+    },
     Source {
         name: "signals",
         summary: "your own signals to learn graphs from, one file per client: CSV, Parquet, NPZ or AFNI .1D",
@@ -115,6 +134,15 @@ pub fn source(name: &str) -> Result<&'static Source, DataError> {
     })
 }
 
+/// How many classes the targets of a source have, where it knows without looking at records.
+pub fn classes(source: &str) -> Option<usize> {
+    match source {
+        har::NAME => Some(har::CLASSES),
+        heart::NAME => Some(2),
+        _ => None,
+    }
+}
+
 /// What the targets are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
@@ -122,6 +150,8 @@ pub enum Task {
     Regression,
     /// Exactly 0 or 1.
     Classification,
+    /// The number of a class, from 0 to one less than this.
+    Classes(u32),
     /// There are none: the records are signals, and the columns are the nodes of a graph to be learnt. Targets are 0.
     Signals,
 }
@@ -148,10 +178,13 @@ pub struct Request<'a> {
 /// Loads or draws the world a config asks for.
 pub fn load(request: &Request<'_>) -> Result<World, DataError> {
     match source(request.source)?.name {
+        functions::NAME => functions::load(request),
         "mnist" => images::load(request, &image_sets::MNIST),
         "organamnist" => images::load(request, &image_sets::ORGANS),
         "csv" => tabular::load(request, csv::read),
         "parquet" => tabular::load(request, parquet::read),
+        har::NAME => har::load(request),
+        heart::NAME => heart::load(request),
         "signals" => signals::source::load(request),
         signals::synthetic::NAME => signals::synthetic::load(request),
         "students" => signals::students::load(request),

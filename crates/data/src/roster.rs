@@ -35,12 +35,8 @@ pub(crate) fn draw_clusters(
     seed: u64,
 ) -> Result<Vec<u32>, DataError> {
     const TRIES: usize = 1000;
-    if clusters == 0 || clusters > clients {
-        let message =
-            format!("{clients} clients cannot fill {clusters} clusters: every cluster needs a client");
-        return Err(DataError::config(key, message));
-    }
-    let mut rng = PublicRng::named(seed, "world/clusters", 0, 0);
+    fillable(key, clients, clusters)?;
+    let mut rng = cluster_stream(seed);
     let mut drawn = vec![0; clients];
     for _ in 0..TRIES {
         let mut used = vec![false; clusters];
@@ -58,4 +54,57 @@ pub(crate) fn draw_clusters(
         drawn[client] = cluster as u32;
     }
     Ok(drawn)
+}
+
+/// The cluster of each client: all clusters as large as each other, or one client larger.
+pub(crate) fn equal_clusters(
+    key: &str,
+    clients: usize,
+    clusters: usize,
+    seed: u64,
+) -> Result<Vec<u32>, DataError> {
+    fillable(key, clients, clusters)?;
+    let mut of_client: Vec<u32> = (0..clients).map(|client| (client % clusters) as u32).collect();
+    cluster_stream(seed).shuffle(&mut of_client);
+    Ok(of_client)
+}
+
+/// The cluster of each client: the clients in a row are cut at distinct random places, then shuffled.
+pub(crate) fn random_clusters(
+    key: &str,
+    clients: usize,
+    clusters: usize,
+    seed: u64,
+) -> Result<Vec<u32>, DataError> {
+    fillable(key, clients, clusters)?;
+    let mut rng = cluster_stream(seed);
+    let mut places: Vec<usize> = (1..clients).collect();
+    rng.shuffle(&mut places);
+    places.truncate(clusters - 1);
+    let mut starts = vec![0; clients];
+    for place in places {
+        starts[place] = 1;
+    }
+    let mut cluster = 0;
+    let mut of_client: Vec<u32> = starts
+        .iter()
+        .map(|start| {
+            cluster += start;
+            cluster
+        })
+        .collect();
+    rng.shuffle(&mut of_client);
+    Ok(of_client)
+}
+
+fn fillable(key: &str, clients: usize, clusters: usize) -> Result<(), DataError> {
+    if clusters > 0 && clusters <= clients {
+        return Ok(());
+    }
+    let message = format!("{clients} clients cannot fill {clusters} clusters: every cluster needs a client");
+    Err(DataError::config(key, message))
+}
+
+fn cluster_stream(seed: u64) -> PublicRng {
+    PublicRng::named(seed, "world/clusters", 0, 0)
 }

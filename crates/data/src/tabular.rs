@@ -48,8 +48,8 @@ pub(crate) const PARAMS: &[Param] = &[
         name: "target",
         kind: Kind::Text,
         preset: Preset::Absent,
-        help: "column to predict: a number, or 0 and 1 for a classification; required, except where a graph is learnt, \
-               which has no target",
+        help: "column to predict: a number, 0 and 1 for kind = \"logistic\", or 0, 1, 2 and so on for kind = \"softmax\"; \
+               required, except where a graph is learnt, which has no target",
     },
     Param {
         name: "features",
@@ -106,9 +106,9 @@ impl<'a> Roles<'a> {
                 );
                 return Err(DataError::config("target", message));
             }
-            (None, Task::Regression | Task::Classification) => {
+            (None, Task::Regression | Task::Classification | Task::Classes(_)) => {
                 let message =
-                    "this key is required: the column to predict, a number, or 0 and 1 for a classification";
+                    "this key is required: the column to predict, a number, or 0, 1 and so on for classes";
                 return Err(DataError::config("target", message));
             }
             (target, _) => target,
@@ -313,14 +313,36 @@ pub(crate) fn targets<'a>(
 ) -> Result<Cow<'a, [f64]>, DataError> {
     let Some(name) = name else { return Ok(Cow::Owned(vec![0.0; table.rows])) };
     let column = column(table, "target", name)?;
-    let values = table.numbers(column)?;
-    if task == Task::Classification
-        && let Some(row) = values.iter().position(|&value| value != 0.0 && value != 1.0)
-    {
+    let classes = match task {
+        Task::Regression | Task::Signals => return table.numbers(column).map(Cow::Borrowed),
+        Task::Classification => 2,
+        Task::Classes(classes) => classes,
+    };
+    if column.is_text() {
+        let row = column.strays.first.as_ref().map_or(0, |(row, _)| *row);
+        let word = column.strays.samples.first().map_or("", String::as_str);
         let message = format!(
-            "the label {} is neither 0 nor 1: recode the classes, or use a regression model",
-            values[row]
+            "the label {word:?} is a word: number the classes from 0 to {}, the same at all clients",
+            classes - 1
         );
+        return Err(table.cell(row, &column.name, message));
+    }
+    let values = table.numbers(column)?;
+    let label = |value: f64| value >= 0.0 && value < f64::from(classes) && value.fract() == 0.0;
+    if let Some(row) = values.iter().position(|&value| !label(value)) {
+        let message = if task == Task::Classification {
+            format!(
+                "the label {} is neither 0 nor 1: recode the classes, use kind = \"softmax\" for more of them, or a \
+                 regression model",
+                values[row]
+            )
+        } else {
+            format!(
+                "the label {} is no class: they are numbered from 0 to {}; recode them, or correct `model.classes`",
+                values[row],
+                classes - 1
+            )
+        };
         return Err(table.cell(row, &column.name, message));
     }
     Ok(Cow::Borrowed(values))

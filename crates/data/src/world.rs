@@ -28,8 +28,34 @@ pub struct World {
     pub nodes: Option<Nodes>,
     /// How a client's features were standardised, by client id: means, then scales; empty where they were not.
     pub scaling: Vec<Vec<f64>>,
+    /// The clusters of the roster by client id, where a run has replaced them; an index into their names.
+    pub replaced: Option<Replaced>,
     /// A digest of the roster, the graph, the schema and all records.
     pub fingerprint: [u8; 32],
+}
+
+/// The clusters that stood in a roster before a run brought its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// By client id.
+    pub cluster: Vec<u32>,
+    /// What they are called.
+    pub names: Vec<String>,
+}
+
+impl World {
+    /// The same records in another federation of the same clients. What they were drawn from stays.
+    #[must_use]
+    pub fn regrouped(mut self, federation: Federation) -> Self {
+        let before = &self.federation;
+        self.replaced.get_or_insert_with(|| Replaced {
+            cluster: before.members().iter().map(|member| member.cluster).collect(),
+            names: before.cluster_names().to_vec(),
+        });
+        self.fingerprint = fingerprint(&federation, &self.train, &self.test, &self.schema);
+        self.federation = federation;
+        self
+    }
 }
 
 /// What synthetic records were drawn from.
@@ -88,7 +114,7 @@ pub(crate) fn assemble(
         common: None,
     });
     let fingerprint = fingerprint(&federation, &train, &test, &schema);
-    Ok(World { federation, train, test, truth, schema, nodes: None, scaling, fingerprint })
+    Ok(World { federation, train, test, truth, schema, nodes: None, scaling, replaced: None, fingerprint })
 }
 
 fn fingerprint(

@@ -193,8 +193,11 @@ fn federation(
         .map(|(key, value)| (key.to_string(), Value::Number(value)))
         .collect();
     let values = Values::check(FedGl::<Consensus>::PARAMS, &raw).unwrap();
-    let context =
-        Context { problem: Problem::Graph(Smooth { records, ..problem(nodes) }), privacy: Privacy::None };
+    let context = Context {
+        problem: Problem::Graph(Smooth { records, ..problem(nodes) }),
+        privacy: Privacy::None,
+        infer: None,
+    };
     let algorithm = FedGl::<Consensus>::build(&values, &context).unwrap();
     let entries = (0..data.len())
         .map(|k| Entry { name: format!("c{k}"), server: 0, cluster: 0, samples: data[k].rows() as u32 })
@@ -209,6 +212,7 @@ fn federation(
         dimension: pairs_of(nodes),
         clusters: 1,
         privacy: Privacy::None,
+        targets: None,
     };
     Simulation::new(algorithm, run, &federation, data).unwrap()
 }

@@ -4,12 +4,20 @@ use crate::compare::Comparison;
 use crate::figures;
 use crate::plan::Plan;
 use crate::repeat::Outcome;
-use crate::report::{Chart, Point, Scale, Series};
-use crate::statistics::moments;
+use crate::report::{Chart, Column, Estimate, Point, Row, Scale, Series, Table};
+use crate::scorer::Metric;
+use crate::statistics::{Flips, estimate, sign_flips};
+use fedkin_core::model::{Loss, Model, Problem};
 use std::collections::BTreeMap;
 
 /// More clients than this are not told apart.
-const MOST: usize = 20;
+const MOST: usize = 40;
+/// More clients than this have no table, which would be too wide to read.
+const TABLE: usize = 12;
+/// What is shown client by client of models that give probabilities.
+const SHOWN: [&str; 4] = ["accuracy", "log_loss", "brier", "calibration"];
+/// Methods that others are measured against: every client alone, or one model for all.
+const REFERENCES: [&str; 4] = ["local", "pooled", "centralized", "fedavg"];
 
 /// Name of a client's closeness to the consensus graph, (20) of the `FedGL` paper.
 const GAMMA: &str = "gamma";
@@ -17,9 +25,16 @@ const GAMMA: &str = "gamma";
 /// By metric, then by client.
 pub(crate) type ByClient = BTreeMap<String, Vec<f64>>;
 
-/// Whether the clients of a method are worth a look one by one: few, with a graph each.
+/// Whether the clients of a method are worth a look one by one: few, with a graph each, or with probabilities to be judged.
 pub(crate) fn wanted(plan: &Plan) -> bool {
     plan.row.graphs
+        || matches!(plan.problem, Problem::Classes(_) | Problem::Linear(Model { loss: Loss::Logistic, .. }))
+}
+
+/// The names of the clients that `of` tells apart.
+pub(crate) fn names(outcome: &Outcome) -> Vec<String> {
+    let names = outcome.end.as_ref().map(|(world, _)| world.federation.client_names());
+    names.filter(|names| names.len() <= MOST).map(<[String]>::to_vec).unwrap_or_default()
 }
 
 /// What every client of one repeat got.
@@ -42,14 +57,14 @@ pub(crate) fn of(outcome: &Outcome) -> ByClient {
     all
 }
 
-/// Means over repeats; x is the number of the client, from 1.
+/// Means over repeats as they are shown; x is the number of the client, from 1.
 pub(crate) fn points(repeats: &[&ByClient]) -> BTreeMap<String, Vec<Point>> {
     let Some(first) = repeats.first() else { return BTreeMap::new() };
     let mean = |name: &String, client: usize| {
         let values: Vec<f64> =
             repeats.iter().filter_map(|each| each.get(name)?.get(client).copied()).collect();
-        let estimate = moments(&values);
-        Point { x: client as f64 + 1.0, mean: estimate.mean, stderr: estimate.stderr }
+        let Estimate { mean, stderr } = estimate(&values, Metric::shown(name));
+        Point { x: client as f64 + 1.0, mean, stderr }
     };
     first
         .iter()
@@ -100,6 +115,90 @@ pub(crate) fn charts(comparison: &Comparison) -> Vec<Chart> {
         });
     }
     charts
+}
+
+/// Every curve at every client: one table for each of what is measured on probabilities, where clients are few.
+pub(crate) fn tables(comparison: &Comparison) -> Vec<Table> {
+    let names = &comparison.clients;
+    let model = comparison.metric.split_once('.').map_or("client", |(_, model)| model);
+    let mut tables = Vec::new();
+    for family in SHOWN.iter().filter(|_| names.len() <= TABLE) {
+        let metric = format!("{family}.{model}");
+        let shown = Metric::shown(&metric);
+        let rows: Vec<Row> = comparison
+            .curves
+            .iter()
+            .filter_map(|curve| {
+                let points = curve.by_client.get(&metric)?;
+                let cell = |point: &Point| Some(Estimate { mean: point.mean, stderr: point.stderr });
+                Some(Row {
+                    label: curve.label.clone(),
+                    baseline: curve.method == "local",
+                    cells: points.iter().map(cell).collect(),
+                })
+            })
+            .collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let column = |name: &String| Column {
+            name: name.clone(),
+            unit: shown.unit().to_string(),
+            better: figures::better(shown),
+        };
+        tables.push(Table {
+            caption: format!("{} of each client, mean ± standard error over repeats", figures::axis(&metric)),
+            columns: names.iter().map(column).collect(),
+            rows,
+        });
+    }
+    tables
+}
+
+/// How the curves differ on the headline metric, client by client: a line for each curve against each reference.
+pub(crate) fn pairs(comparison: &Comparison) -> Vec<String> {
+    let shown = comparison.shown;
+    let known: Vec<_> = comparison
+        .curves
+        .iter()
+        .filter(|curve| {
+            SHOWN.iter().any(|family| comparison.metric.starts_with(family)) && !curve.by_client.is_empty()
+        })
+        .filter_map(|curve| Some((curve, curve.by_client.get(&comparison.metric)?)))
+        .collect();
+    let mut lines = Vec::new();
+    for (b, (reference, theirs)) in known.iter().enumerate() {
+        if !REFERENCES.contains(&reference.method.as_str()) {
+            continue;
+        }
+        for (a, (curve, own)) in known.iter().enumerate() {
+            // Of two references the later is compared with the earlier one only.
+            if a == b || (REFERENCES.contains(&curve.method.as_str()) && a < b) {
+                continue;
+            }
+            let gaps: Vec<f64> = own
+                .iter()
+                .zip(theirs.iter())
+                .map(|(own, theirs)| own.mean - theirs.mean)
+                .filter(|gap| gap.is_finite())
+                .collect();
+            let Some(Flips { mean, stderr, p, exact }) = sign_flips(&gaps) else { continue };
+            let sign = if shown.higher_is_better() { 1.0 } else { -1.0 };
+            let better = gaps.iter().filter(|gap| sign * **gap > 0.0).count();
+            let worse = gaps.iter().filter(|gap| sign * **gap < 0.0).count();
+            let places = if shown.unit().is_empty() { 4 } else { 2 };
+            let unit = if shown.unit().is_empty() { String::new() } else { format!(" {}", shown.unit()) };
+            lines.push(format!(
+                "{} minus {}: {mean:+.places$} ± {stderr:.places$}{unit} over {} clients, better for {better}, worse for \
+                 {worse}; p = {p:.1e} ({}flips of sign of the clients' differences, means over repeats, two-sided)",
+                curve.label,
+                reference.label,
+                gaps.len(),
+                if exact { "all " } else { "100,000 random " },
+            ));
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

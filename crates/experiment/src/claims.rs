@@ -1,7 +1,7 @@
 //! What a paper claims, decided by paired differences of the measured curves.
 //!
 //! A check is `A < B` or `A > B`, with curve labels on both sides and, optionally, ` @ x` for a round (or a
-//! swept value) other than the last; or `zcdp < N`: no client spent more than that; or `A @ x1 < A @ x2` between points. "Holds" needs a difference of more
+//! swept value) other than the last; B may be a number, which A is compared with as shown; or `zcdp < N`: no client spent more than that; or `A @ x1 < A @ x2` between points. "Holds" needs a difference of more
 //! than two standard errors in the claimed direction, "fails" the same in the other; between, it is fragile.
 
 use crate::compare::CurveResult;
@@ -9,7 +9,7 @@ use crate::config::Claim;
 use crate::error::Error;
 use crate::report::Verdict;
 use crate::scorer::Shown;
-use crate::statistics::paired;
+use crate::statistics::{moments, paired};
 use fedkin_core::params::suggest;
 use serde::Serialize;
 
@@ -24,11 +24,12 @@ pub struct ClaimResult {
     pub evidence: String,
 }
 
-/// Decides every claim.
+/// Decides every claim; `at` is where curves are read that a check names without a point.
 pub(crate) fn judge(
     claims: &[Claim],
     curves: &[CurveResult],
     shown: Shown,
+    at: Option<f64>,
 ) -> Result<Vec<ClaimResult>, Error> {
     claims
         .iter()
@@ -37,13 +38,18 @@ pub(crate) fn judge(
                 let evidence = "no check is given for this claim".to_string();
                 return Ok(ClaimResult { text: claim.text.clone(), verdict: Verdict::Untested, evidence });
             };
-            let (verdict, evidence) = decide(check, curves, shown)?;
+            let (verdict, evidence) = decide(check, curves, shown, at)?;
             Ok(ClaimResult { text: claim.text.clone(), verdict, evidence })
         })
         .collect()
 }
 
-fn decide(check: &str, curves: &[CurveResult], shown: Shown) -> Result<(Verdict, String), Error> {
+fn decide(
+    check: &str,
+    curves: &[CurveResult],
+    shown: Shown,
+    at: Option<f64>,
+) -> Result<(Verdict, String), Error> {
     let bad = |what: String| Error::Usage(format!("paper.claims check {check:?}: {what}"));
     if let Some(limit) = check.strip_prefix("zcdp < ") {
         let limit: f64 = limit.trim().parse().map_err(|_| bad(format!("{limit:?} is not a number")))?;
@@ -56,9 +62,18 @@ fn decide(check: &str, curves: &[CurveResult], shown: Shown) -> Result<(Verdict,
     } else {
         return Err(bad("expected `A < B` or `A > B`".into()));
     };
-    let (a, at_a) = point(left, curves).map_err(bad)?;
-    let (b, at_b) = point(right, curves).map_err(bad)?;
-    let gap = paired(a, b, shown);
+    let (a, at_a) = point(left, curves, at).map_err(bad)?;
+    // A label that is a number comes before the number.
+    let (gap, at_b, pairs) = match right.trim().parse::<f64>() {
+        Ok(limit) if curves.iter().all(|curve| curve.label != right.trim()) => {
+            let over = moments(&a.iter().map(|value| shown.value(*value) - limit).collect::<Vec<_>>());
+            (over, limit.to_string(), "")
+        }
+        _ => {
+            let (b, at_b) = point(right, curves, at).map_err(bad)?;
+            (paired(a, b, shown), at_b, "paired, ")
+        }
+    };
     let Some(stderr) = gap.stderr else {
         let evidence =
             format!("{at_a} minus {at_b}: {:.2} {}; one repeat has no error bar", gap.mean, shown.unit());
@@ -78,7 +93,7 @@ fn decide(check: &str, curves: &[CurveResult], shown: Shown) -> Result<(Verdict,
         unit => (format!(" {unit}"), 2),
     };
     let evidence = format!(
-        "{at_a} minus {at_b}: {:+.places$} ± {:.places$}{unit} (paired, {} repeats)",
+        "{at_a} minus {at_b}: {:+.places$} ± {:.places$}{unit} ({pairs}{} repeats)",
         gap.mean,
         stderr,
         a.len()
@@ -97,7 +112,11 @@ fn spent(limit: f64, curves: &[CurveResult]) -> (Verdict, String) {
     (verdict, evidence)
 }
 
-fn point<'a>(text: &str, curves: &'a [CurveResult]) -> Result<(&'a [f64], String), String> {
+fn point<'a>(
+    text: &str,
+    curves: &'a [CurveResult],
+    read_at: Option<f64>,
+) -> Result<(&'a [f64], String), String> {
     let (label, at) = match text.split_once(" @ ") {
         Some((label, x)) => {
             let x: f64 = x.trim().parse().map_err(|_| format!("{x:?} is not a number"))?;
@@ -109,7 +128,8 @@ fn point<'a>(text: &str, curves: &'a [CurveResult]) -> Result<(&'a [f64], String
         format!("no curve {label:?}{}", suggest(label, curves.iter().map(|c| c.label.as_str())))
     })?;
     let i = match at {
-        None => curve.points.len() - 1,
+        // Where the table is read: the last point, or the last up to a limit.
+        None => curve.points.iter().rposition(|p| read_at.is_none_or(|at| p.x <= at)).unwrap_or(0),
         // The nearest point that was evaluated.
         Some(x) => curve
             .points

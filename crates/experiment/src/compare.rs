@@ -1,6 +1,7 @@
 //! Several methods on the same worlds: curves over rounds or over a swept key, with paired differences.
 
 use crate::artifacts::metrics::Metrics;
+use crate::axis::Axis;
 use crate::by_client::{self, ByClient};
 use crate::claims::{self, ClaimResult};
 use crate::config::{self, Config, Curve, Override, Source};
@@ -10,14 +11,14 @@ use crate::repeat::{Control, Resume, distinct, run_repeat};
 use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
 use crate::scorer::{Metric, Shown};
-use crate::spending::{ASSUMED, REFUTED, is_spent};
+use crate::spending::{ASSUMED, INTERPOLATES, REFUTED, is_spent};
 use crate::statistics::{Estimate, estimate};
 use crate::theory::{self, Theory};
 use fedkin_core::params::Value;
 use fedkin_core::privacy::Trust;
 use rayon::prelude::*;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,7 +32,7 @@ pub struct CurveResult {
     pub method: String,
     /// The headline metric over x.
     pub points: Vec<Point>,
-    /// Other metrics after the last round (or at the read round of a sweep's last value), as shown.
+    /// All metrics after the last round that is read (for a sweep, of its last value), as shown.
     pub r#final: BTreeMap<String, Point>,
     /// What its clients spent in the last repeat (of the swept value that cost most).
     pub privacy: PrivacySummary,
@@ -43,7 +44,8 @@ pub struct CurveResult {
     /// By metric, then by repeat: the last value before it is shown.
     #[serde(skip)]
     pub last: BTreeMap<String, Vec<f64>>,
-    /// By metric, then by client: means over repeats, where clients are few and learn a graph each.
+    /// By metric, then by client: means over repeats as shown, where clients are few and learn a graph each or give
+    /// probabilities.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_client: BTreeMap<String, Vec<Point>>,
     /// Every client's value of the headline metric after the first repeat.
@@ -62,7 +64,7 @@ pub struct Comparison {
     pub metric: String,
     /// Its unit as shown.
     pub unit: &'static str,
-    /// What x is: `round` or the swept key.
+    /// What x is: `round`, the number that `evaluate.against` names, or the swept key.
     pub x: String,
     /// Repeats with seeds of their own.
     pub repeats: u32,
@@ -74,9 +76,15 @@ pub struct Comparison {
     pub claims: Vec<ClaimResult>,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// The names of the clients of `by_client`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<String>,
     /// How the metric is shown.
     #[serde(skip)]
     pub shown: Shown,
+    /// What curves are drawn over, and where they are read.
+    #[serde(skip)]
+    pub axis: Axis,
     /// The base config.
     #[serde(skip)]
     pub config: Config,
@@ -106,6 +114,7 @@ struct Done {
     privacy: PrivacySummary,
     clients: Vec<f64>,
     by_client: ByClient,
+    names: Vec<String>,
     warnings: Vec<String>,
     pictures: Vec<crate::report::Picture>,
     graph: Option<crate::report::ServerGraph>,
@@ -165,10 +174,10 @@ impl Prepared {
         self.config.run.text("name").unwrap_or("experiment")
     }
 
-    /// What to warn of before anything is spent: curves that claim more privacy than is sure.
+    /// What to warn of before anything is spent: curves that claim more privacy than is sure, or that cannot learn much.
     pub fn doubts(&self) -> Vec<&'static str> {
         let of_any = |doubt: &&str| self.jobs.iter().any(|job| job.plan.doubt() == Some(*doubt));
-        [ASSUMED, REFUTED].into_iter().filter(of_any).collect()
+        [ASSUMED, REFUTED, INTERPOLATES].into_iter().filter(of_any).collect()
     }
 
     /// How many rounds there are to run in all.
@@ -191,6 +200,7 @@ impl Prepared {
                 let by_client = self.config.sweep.is_none() && by_client::wanted(&job.plan);
                 let keep = job.repeat == 0 || by_client;
                 let outcome = run_repeat(&job.plan, job.repeat, resume.as_ref(), keep, control)?;
+                let names = if by_client { by_client::names(&outcome) } else { Vec::new() };
                 let by_client = if by_client { by_client::of(&outcome) } else { ByClient::new() };
                 let headline = headline(&job.plan.config, &outcome.metrics);
                 let column = outcome.columns.iter().position(|name| *name == headline);
@@ -208,6 +218,7 @@ impl Prepared {
                     metrics: outcome.metrics,
                     clients,
                     by_client,
+                    names,
                     warnings: outcome.warnings,
                     pictures,
                     graph: graph.filter(|_| job.curve == 0 && job.point == 0 && !job.plan.row.graphs),
@@ -221,16 +232,13 @@ impl Prepared {
         }
         comparison.seconds = started.elapsed().as_secs_f64();
         let mut all = Metrics::default();
+        let by_round = self.config.sweep.is_none() && comparison.axis.against.is_none();
         for curve in &comparison.curves {
             for (point, values) in curve.points.iter().zip(&curve.values) {
                 for (repeat, &value) in values.iter().enumerate() {
                     let metric = format!("{} of {}", comparison.metric, curve.label);
-                    let round = if self.config.sweep.is_some() { 0 } else { point.x as u32 };
-                    let node = if self.config.sweep.is_some() {
-                        format!("{}={}", comparison.x, point.x)
-                    } else {
-                        String::new()
-                    };
+                    let round = if by_round { point.x as u32 } else { 0 };
+                    let node = if by_round { String::new() } else { format!("{}={}", comparison.x, point.x) };
                     let row = crate::artifacts::metrics::Row {
                         repeat: repeat as u32,
                         round,
@@ -251,7 +259,9 @@ impl Prepared {
         let metric = done.first().map_or_else(String::new, |first| headline(&self.config, &first.metrics));
         let shown = Metric::shown(&metric);
         let last_round = self.config.run.integer("rounds").unwrap_or(1) as u32;
-        let at = self.config.sweep.as_ref().and_then(|sweep| sweep.at_round).map(|round| round as u32);
+        let axis = Axis::new(&self.config);
+        let read =
+            |done: &Done, metric: &str| at_round(&done.metrics, metric, axis.last_round(&done.metrics)?);
         let mut curves: Vec<CurveResult> = Vec::new();
         for (c, curve) in self.curves.iter().enumerate() {
             let mine: Vec<&Done> = done.iter().filter(|done| done.curve == c).collect();
@@ -262,17 +272,31 @@ impl Prepared {
                 .zip(own)
                 .map_or_else(|| metric.clone(), |(first, config)| headline(config, &first.metrics));
             let (x, values) = match &self.config.sweep {
-                None => over_rounds(&mine, &metric, last_round),
+                None => {
+                    let repeats: Vec<&Metrics> = mine.iter().map(|done| &done.metrics).collect();
+                    axis.curve(&repeats, &metric, last_round)
+                }
                 Some(sweep) => {
                     let values = (0..sweep.values.len())
                         .map(|point| {
                             let here = mine.iter().filter(|done| done.point == point);
-                            here.filter_map(|done| at_round(&done.metrics, &metric, at)).collect()
+                            here.filter_map(|done| read(done, &metric)).collect()
                         })
                         .collect();
                     (sweep.values.iter().enumerate().map(|(i, value)| number(value, i)).collect(), values)
                 }
             };
+            let counted = |name: &str| mine.iter().any(|done| names(&done.metrics).iter().any(|n| n == name));
+            if let Some(against) = axis.against.as_deref().filter(|name| !counted(name)) {
+                return Err(Error::Usage(format!(
+                    "evaluate.against {against:?} is not counted by {:?}; counted: {}",
+                    curve.label,
+                    mine.first().map_or_else(String::new, |done| {
+                        let all = names(&done.metrics).into_iter().filter(|name| !name.contains('.'));
+                        all.collect::<Vec<_>>().join(", ")
+                    })
+                )));
+            }
             if values.iter().all(Vec::is_empty) {
                 return Err(Error::Usage(format!(
                     "evaluate.metric {metric:?} is not measured for {:?}; measured: {}",
@@ -280,7 +304,7 @@ impl Prepared {
                     mine.first().map_or_else(String::new, |done| names(&done.metrics).join(", "))
                 )));
             }
-            let points = x
+            let points: Vec<Point> = x
                 .iter()
                 .zip(&values)
                 .map(|(&x, values): (&f64, &Vec<f64>)| {
@@ -288,11 +312,20 @@ impl Prepared {
                     Point { x, mean, stderr }
                 })
                 .collect();
+            if self.config.sweep.is_none() && axis.position(&points).is_none() {
+                return Err(Error::Usage(format!(
+                    "evaluate.at = {} is before the first evaluation of {:?}, at {} {}: raise it, or lower evaluate.every",
+                    axis.at.unwrap_or_default(),
+                    curve.label,
+                    points.first().map_or(f64::NAN, |point| point.x),
+                    axis.words()
+                )));
+            }
             let mut last: BTreeMap<String, Vec<f64>> = BTreeMap::new();
             let final_point = self.config.sweep.as_ref().map_or(0, |sweep| sweep.values.len() - 1);
             for done in mine.iter().filter(|done| done.point == final_point) {
                 for name in names(&done.metrics) {
-                    if let Some(value) = at_round(&done.metrics, &name, at) {
+                    if let Some(value) = read(done, &name) {
                         last.entry(name).or_default().push(value);
                     }
                 }
@@ -301,7 +334,7 @@ impl Prepared {
                 .iter()
                 .map(|(name, values)| {
                     let Estimate { mean, stderr } = estimate(values, Metric::shown(name));
-                    (name.clone(), Point { x: f64::from(at.unwrap_or(last_round)), mean, stderr })
+                    (name.clone(), Point { x: axis.at.unwrap_or(f64::from(last_round)), mean, stderr })
                 })
                 .collect();
             let method = curve.method.clone().unwrap_or_else(|| self.method(c));
@@ -333,7 +366,9 @@ impl Prepared {
             });
         }
         let claims = match &self.config.paper {
-            Some(paper) => claims::judge(&paper.claims, &curves, shown)?,
+            Some(paper) => {
+                claims::judge(&paper.claims, &curves, shown, axis.at.filter(|_| self.config.sweep.is_none()))?
+            }
             None => Vec::new(),
         };
         let mut warnings: Vec<String> = done.iter().flat_map(|done| done.warnings.iter().cloned()).collect();
@@ -349,14 +384,16 @@ impl Prepared {
             run: out.to_path_buf(),
             metric,
             unit: shown.unit(),
-            x: self.config.sweep.as_ref().map_or_else(|| "round".into(), |sweep| sweep.key.clone()),
+            x: self.config.sweep.as_ref().map_or_else(|| axis.name().to_string(), |sweep| sweep.key.clone()),
             repeats: self.config.run.integer("repeats").unwrap_or(1) as u32,
             seconds: 0.0,
             curves,
+            clients: done.first().map(|done| done.names.clone()).unwrap_or_default(),
             pictures: done.iter().flat_map(|done| done.pictures.iter().cloned()).collect(),
             claims,
             warnings,
             shown,
+            axis,
             config: self.config.clone(),
             theory: Theory::default(),
             graph: done.into_iter().find_map(|done| done.graph),
@@ -378,38 +415,11 @@ fn headline(config: &Config, metrics: &Metrics) -> String {
     first.map_or_else(String::new, |row| row.metric.to_string())
 }
 
-/// The metric by evaluated round and repeat. A method that ends early keeps its last value.
-fn over_rounds(done: &[&Done], metric: &str, last_round: u32) -> (Vec<f64>, Vec<Vec<f64>>) {
-    let repeats: Vec<BTreeMap<u32, f64>> = done
-        .iter()
-        .map(|done| {
-            let rows = done.metrics.rows().filter(|row| row.node.is_empty() && row.metric == metric);
-            rows.map(|row| (row.round, row.value)).collect()
-        })
-        .collect();
-    let mut rounds: BTreeSet<u32> = repeats.iter().flat_map(BTreeMap::keys).copied().collect();
-    if rounds.last().is_some_and(|end| *end < last_round) {
-        rounds.insert(last_round);
-    }
-    // Repeats may end in different rounds: a round counts where all of them have a value.
-    let value =
-        |values: &BTreeMap<u32, f64>, round: u32| values.range(..=round).next_back().map(|(_, value)| *value);
-    rounds
-        .into_iter()
-        .filter_map(|round| {
-            let values: Option<Vec<f64>> = repeats.iter().map(|values| value(values, round)).collect();
-            Some((f64::from(round), values?))
-        })
-        .unzip()
-}
-
 /// A metric at a round, or its last value up to there.
-fn at_round(metrics: &Metrics, metric: &str, round: Option<u32>) -> Option<f64> {
+fn at_round(metrics: &Metrics, metric: &str, round: u32) -> Option<f64> {
     metrics
         .rows()
-        .filter(|row| {
-            row.node.is_empty() && row.metric == metric && round.is_none_or(|round| row.round <= round)
-        })
+        .filter(|row| row.node.is_empty() && row.metric == metric && row.round <= round)
         .max_by_key(|row| row.round)
         .map(|row| row.value)
 }

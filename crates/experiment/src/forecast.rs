@@ -137,7 +137,7 @@ impl Forecast {
     pub fn new(plan: &Plan, repeat: u32) -> Result<Self, Error> {
         let world = plan.world(repeat)?;
         let dimension = plan.problem.dimension(world.schema.columns());
-        let (federation, run) = plan.run(&world.federation, dimension, repeat);
+        let (federation, run) = plan.run(&world.federation, dimension, repeat)?;
         let private = plan.privacy.demanded();
         if private && !plan.guarantees() {
             return Err(Error::Usage(format!(

@@ -3,6 +3,7 @@
 
 pub mod artifacts;
 pub mod audit;
+mod axis;
 mod by_client;
 mod claims;
 mod compare;
@@ -11,6 +12,7 @@ pub mod deploy;
 mod error;
 pub mod figures;
 mod forecast;
+pub mod kin;
 pub mod learning;
 pub mod ledger;
 pub mod library;
@@ -36,6 +38,6 @@ pub use run::{
     Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim, run,
 };
 pub use scorer::{Metric, Scorer, Shown};
-pub use spending::{ASSUMED, REFUTED};
+pub use spending::{ASSUMED, INTERPOLATES, REFUTED};
 pub use statistics::{Estimate, estimate, paired};
 pub use theory::Theory;

@@ -2,19 +2,20 @@
 
 use crate::config::{self, Config, Override, Source, Tables};
 use crate::error::Error;
+use crate::kin::Given;
 use crate::scorer::{EDGE, Scorer, Wanted};
 use fedkin_core::Federation;
 use fedkin_core::algorithm::registry::{self, Row};
 use fedkin_core::algorithm::{Context, Run};
 use fedkin_core::model::{Loss, Model, Problem};
-use fedkin_core::params::{Value, Values};
+use fedkin_core::params::{Value, Values, suggest};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::repeat_seed;
 use fedkin_core::signals::Records;
 use fedkin_data::{GRAPH_PARAMS, Request, SOURCES, Task, TopologySpec, World, node_names, topology_spec};
 use fedkin_runtime::{Live, start};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// The tables every config is checked against.
 pub fn tables() -> Tables<'static> {
@@ -36,7 +37,10 @@ pub struct Plan {
     /// What protects the uploads.
     pub privacy: Privacy,
     pub(crate) base: PathBuf,
+    place: String,
     pub(crate) topology: TopologySpec,
+    /// Clusters and graphs of clients that the data do not have.
+    pub kin: Given,
 }
 
 /// Builds a method and lets it go: whether its parameters fit together.
@@ -45,6 +49,59 @@ struct Nothing;
 impl registry::Visitor for Nothing {
     type Output = ();
     fn visit<A: fedkin_core::algorithm::Algorithm>(self, _: A) {}
+}
+
+/// What the clients of a config fit; the number of classes is the config's, or the one its data source knows.
+pub(crate) fn problem_of(config: &Config) -> Result<Problem, String> {
+    Problem::with_classes(&config.model, fedkin_data::classes(&config.data_source))
+}
+
+/// Builds a method and asks whether it can work with a federation.
+struct Suits<'a> {
+    federation: &'a Federation,
+    run: &'a Run,
+}
+
+impl registry::Visitor for Suits<'_> {
+    type Output = Result<(), String>;
+    fn visit<A: fedkin_core::algorithm::Algorithm>(self, algorithm: A) -> Self::Output {
+        algorithm.suits(self.federation, self.run)
+    }
+}
+
+/// Builds a method and asks how many rounds are done after a step.
+struct RoundsAfter<'a>(u32, &'a Run);
+
+impl registry::Visitor for RoundsAfter<'_> {
+    type Output = u32;
+    fn visit<A: fedkin_core::algorithm::Algorithm>(self, algorithm: A) -> u32 {
+        algorithm.rounds(self.0, self.1)
+    }
+}
+
+/// Which clients the key `targets` of a method names: nothing where it has no such key, or all.
+fn targets(values: &Values, federation: &Federation) -> Result<Option<Arc<[u32]>>, String> {
+    let names: Vec<&Value> = match values.get("targets") {
+        None => return Ok(None),
+        Some(Value::Text(word)) if word == "all" => return Ok(None),
+        Some(Value::List(names)) => names.iter().collect(),
+        Some(one) => vec![one],
+    };
+    if names.is_empty() {
+        return Err("algorithm.targets is empty: name at least one client, or say \"all\"".into());
+    }
+    let mut ids = Vec::new();
+    for name in names {
+        let Value::Text(name) = name else { continue };
+        let id = federation.find_client(name).ok_or_else(|| {
+            let near = suggest(name, federation.client_names().iter().map(String::as_str));
+            format!("algorithm.targets: no client is called {name:?}{near}")
+        })?;
+        ids.push(id);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(Some(ids.into()))
 }
 
 /// A world with a method running in it.
@@ -71,7 +128,7 @@ impl Plan {
     pub fn new(config: Config, base: &Path, place: &str) -> Result<Self, Error> {
         let conflict = |message: String| Error::Conflict { place: place.to_string(), message };
         let row = registry::find(&config.algorithm).map_err(conflict)?;
-        let problem = Problem::new(&config.model).map_err(conflict)?;
+        let problem = problem_of(&config).map_err(conflict)?;
         if row.graphs != matches!(problem, Problem::Graph(_)) {
             let kind = config.model.text("kind").unwrap_or_default();
             let (does, remedy) = if row.graphs {
@@ -110,16 +167,32 @@ impl Plan {
                     .into(),
             ));
         }
-        let plan = Self { row, problem, privacy, base: base.to_path_buf(), topology, config };
+        let kin = Given::new(&config.kin, base);
+        let plan = Self {
+            row,
+            problem,
+            privacy,
+            base: base.to_path_buf(),
+            place: place.to_string(),
+            topology,
+            kin,
+            config,
+        };
         // A method refuses parameters that do not fit together before any data is read.
         registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing)
             .map_err(conflict)?;
+        plan.check_discovery()?;
         Ok(plan)
+    }
+
+    /// The file the config came from, for messages.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 
     /// What a method is built with besides its own parameters.
     pub fn context(&self) -> Context {
-        Context { problem: self.problem, privacy: self.privacy }
+        Context { problem: self.problem, privacy: self.privacy, infer: self.kin.infer() }
     }
 
     /// The name of the run.
@@ -177,17 +250,23 @@ impl Plan {
         match self.problem {
             // Squared differences have no target either, and are read as any other table.
             Problem::Graph(_) => Task::Signals,
+            Problem::Classes(model) => Task::Classes(model.classes as u32),
             Problem::Linear(Model { loss: Loss::Logistic, .. }) => Task::Classification,
-            Problem::Linear(_) => Task::Regression,
+            Problem::Agnostic(kinds) if kinds.classes() => Task::Classification,
+            Problem::Linear(_) | Problem::Agnostic(_) => Task::Regression,
         }
     }
 
     /// Loads or draws the data of a repeat.
     pub fn world(&self, repeat: u32) -> Result<World, Error> {
-        self.world_from(&self.config.data_source, &self.config.data, &self.base, repeat)
+        let world = self.world_from(&self.config.data_source, &self.config.data, &self.base, repeat)?;
+        let world = self.kin.world(world, self.row.needs_connected)?;
+        // A federation that the method cannot work with is refused like data that are wrong.
+        self.run(&world.federation, self.problem.dimension(world.schema.columns()), repeat)?;
+        Ok(world)
     }
 
-    /// The same from another `[data]` table.
+    /// The same from another `[data]` table, as the data say, without `[kin]`.
     pub(crate) fn world_from(
         &self,
         source: &str,
@@ -202,14 +281,26 @@ impl Plan {
             topology: &self.topology,
             task: self.task(),
             seed: self.seed(repeat),
-            require_connected: self.row.needs_connected,
+            // Servers that `[kin]` replaces need not talk to each other.
+            require_connected: self.row.needs_connected && !self.kin.replaces().1,
         })?)
+    }
+
+    /// How many clusters clients are divided into, by the data or by `[kin]`.
+    pub(crate) fn clusters(&self, world: &World) -> usize {
+        self.kin.unknown(world.federation.clone()).clusters()
+    }
+
+    /// The federation as the method sees it.
+    pub(crate) fn arranged(&self, whole: &Federation) -> Federation {
+        self.kin.unknown(whole.arranged(self.row.arrange))
     }
 
     /// The federation as the method sees it, and what is fixed for a repeat: the same for one process that has
     /// everything and for a node that has the roster.
-    pub fn run(&self, whole: &Federation, dimension: usize, repeat: u32) -> (Federation, Run) {
-        let federation = whole.arranged(self.row.arrange);
+    pub fn run(&self, whole: &Federation, dimension: usize, repeat: u32) -> Result<(Federation, Run), Error> {
+        let conflict = |message: String| Error::Conflict { place: self.place.clone(), message };
+        let federation = self.arranged(whole);
         let max_norm = self.config.run.number("max_norm").unwrap_or(1e6);
         // One server has all clients: it asks as many as the servers it stands for.
         let merged = if self.row.arrange.one_server { whole.servers() as i64 } else { 1 };
@@ -225,14 +316,26 @@ impl Plan {
             dimension,
             clusters: federation.clusters(),
             privacy: self.privacy,
+            targets: targets(&self.config.algorithm_values, &federation).map_err(conflict)?,
         };
-        (federation, run)
+        let suits = Suits { federation: &federation, run: &run };
+        registry::visit(self.row.name, &self.config.algorithm_values, &self.context(), suits)
+            .and_then(|suits| suits)
+            .map_err(conflict)?;
+        Ok((federation, run))
+    }
+
+    /// How many of the configured rounds are done after a step.
+    pub(crate) fn rounds_after(&self, step: u32, run: &Run) -> u32 {
+        let visitor = RoundsAfter(step, run);
+        registry::visit(self.row.name, &self.config.algorithm_values, &self.context(), visitor)
+            .unwrap_or(step)
     }
 
     /// Starts the method on a world.
     pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
         let dimension = self.problem.dimension(world.schema.columns());
-        let (federation, run) = self.run(&world.federation, dimension, repeat);
+        let (federation, run) = self.run(&world.federation, dimension, repeat)?;
         let live = start(
             self.row.name,
             &self.config.algorithm_values,

@@ -1,10 +1,12 @@
 //! `fedkin predict`: a client's model on new records.
 
-use crate::artifacts::models::Models;
+use crate::artifacts::models::{CLIENTS, Models};
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
 use crate::run::RunDirectory;
-use fedkin_core::model::{Loss, Problem};
+use fedkin_core::hypothesis::{Fitted, Malformed};
+use fedkin_core::model::{Loss, Parametric, Problem, likeliest};
+use fedkin_core::params::Value;
 use fedkin_data::{Schema, World, read_records};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,8 +54,11 @@ pub(crate) fn write_guide(
 pub struct Prediction {
     /// The record, from 1.
     pub row: usize,
-    /// A number, or the probability of label 1.
+    /// A number, the probability of label 1, or the likeliest of several classes.
     pub value: f64,
+    /// The probabilities of all classes, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probabilities: Vec<f64>,
     /// The true target, if the file has it.
     pub target: Option<f64>,
 }
@@ -73,6 +78,55 @@ pub struct Predictions {
     pub note: Option<String>,
 }
 
+/// A model that was read.
+enum Predictor<'a> {
+    Parameters(Parametric, &'a [f64]),
+    Hypothesis(Fitted<'a>, bool),
+}
+
+/// What the value of a prediction is.
+enum Gives {
+    Number,
+    Probability,
+    Class,
+}
+
+impl<'a> Predictor<'a> {
+    fn new(problem: &Problem, numbers: &'a [f64], columns: usize) -> Result<Self, Malformed> {
+        if let Problem::Agnostic(kinds) = problem {
+            return Ok(Self::Hypothesis(Fitted::read(numbers, columns)?, kinds.classes()));
+        }
+        match problem.parametric() {
+            Ok(model) if numbers.len() == model.dimension(columns) => Ok(Self::Parameters(model, numbers)),
+            _ => Err(Malformed("there are as many parameters as for other features")),
+        }
+    }
+
+    /// What the model says of one record, and the probabilities of all classes where there are several.
+    fn predict(&self, row: &[f64]) -> (f64, Vec<f64>) {
+        match self {
+            Self::Parameters(Parametric::Linear(model), w) => (model.predict(row, w), Vec::new()),
+            Self::Parameters(Parametric::Softmax(model), w) => {
+                let mut probabilities = vec![0.0; model.classes];
+                model.predict(row, w, &mut probabilities);
+                (likeliest(&probabilities) as f64, probabilities)
+            }
+            Self::Hypothesis(hypothesis, _) => (hypothesis.predict(row), Vec::new()),
+        }
+    }
+
+    fn gives(&self) -> Gives {
+        match self {
+            Self::Parameters(Parametric::Softmax(_), _) => Gives::Class,
+            Self::Parameters(Parametric::Linear(model), _) if model.loss == Loss::Logistic => {
+                Gives::Probability
+            }
+            Self::Hypothesis(_, true) => Gives::Probability,
+            Self::Parameters(..) | Self::Hypothesis(..) => Gives::Number,
+        }
+    }
+}
+
 /// Predicts with a client's own model, or with the one it is served.
 pub fn predict(
     directory: &Path,
@@ -85,11 +139,12 @@ pub fn predict(
         return Err(Error::Usage(format!("{} holds no complete run: run it first", directory.display())));
     };
     let conflict = |message: String| Error::Conflict { place: directory.display().to_string(), message };
-    let kind = Problem::new(&config.model).and_then(|problem| problem.linear()).map_err(|_| {
-        conflict(
+    let problem = crate::plan::problem_of(&config).map_err(conflict)?;
+    if matches!(problem, Problem::Graph(_)) {
+        return Err(conflict(
             "this run learnt graphs, which predict nothing: look at them with `fedkin graph inspect`".into(),
-        )
-    })?;
+        ));
+    }
     let path = directory.join(GUIDE);
     let bytes = fs::read(&path).map_err(|source| ArtifactError::File {
         action: "read",
@@ -99,7 +154,15 @@ pub fn predict(
     let guide: Guide = serde_json::from_slice(&bytes)
         .map_err(|error| ArtifactError::Damaged { path, what: error.to_string() })?;
     let folder = directory.join("models");
-    let own = Models::clients(&folder)?.read(client)?;
+    let models = Models::clients(&folder)?;
+    let some = !matches!(config.algorithm_values.get("targets"), None | Some(Value::Text(_)))
+        || config.algorithm_values.text("targets").is_some_and(|targets| targets != "all");
+    if some && models.names().iter().all(|name| name != client) {
+        return Err(Error::Usage(format!(
+            "{client} has no model: it was no target of this run, see `algorithm.targets`"
+        )));
+    }
+    let own = models.read(client)?;
     let mut note = None;
     let mut name = model.unwrap_or("client");
     if name == "client"
@@ -135,14 +198,17 @@ pub fn predict(
             }
         }
     }
+    let predictor = Predictor::new(&problem, &w, records.columns).map_err(|malformed| {
+        ArtifactError::Damaged { path: folder.join(CLIENTS), what: malformed.to_string() }
+    })?;
     let rows: Vec<Prediction> = records
         .features
         .chunks_exact(records.columns)
         .enumerate()
-        .map(|(i, x)| Prediction {
-            row: i + 1,
-            value: kind.predict(x, &w),
-            target: records.targets.as_ref().map(|targets| targets[i]),
+        .map(|(i, x)| {
+            let (value, probabilities) = predictor.predict(x);
+            let target = records.targets.as_ref().map(|targets| targets[i]);
+            Prediction { row: i + 1, value, probabilities, target }
         })
         .collect();
     let mean = |score: fn(f64, f64) -> f64| {
@@ -150,10 +216,11 @@ pub fn predict(
             rows.iter().filter_map(|row| row.target.map(|y| score(row.value, y))).collect();
         (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
     };
-    let error = match kind.loss {
-        Loss::Logistic => mean(|p, y| f64::from(u8::from((p >= 0.5) == (y >= 0.5))))
-            .map(|value| ("accuracy".to_string(), value)),
-        _ => mean(|z, y| (z - y) * (z - y)).map(|value| ("mse".to_string(), value)),
+    let score = |name: &str, value: Option<f64>| value.map(|value| (name.to_string(), value));
+    let error = match predictor.gives() {
+        Gives::Number => score("mse", mean(|z, y| (z - y) * (z - y))),
+        Gives::Probability => score("accuracy", mean(|p, y| f64::from(u8::from((p >= 0.5) == (y >= 0.5))))),
+        Gives::Class => score("accuracy", mean(|class, y| f64::from(u8::from(class == y)))),
     };
     Ok(Predictions { client: client.to_string(), model: name.to_string(), rows, error, note })
 }

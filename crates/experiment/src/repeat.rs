@@ -3,9 +3,11 @@
 use crate::artifacts::checkpoint::{self, Identity};
 use crate::artifacts::metrics::{Metrics, Row};
 use crate::error::Error;
+use crate::kin::{Discovery, Scores, discover};
 use crate::plan::{Plan, Stage};
 use crate::scorer::Scorer;
 use crate::spending::{self, Spending};
+use fedkin_core::algorithm::FoundKin;
 use fedkin_core::codec::{Bytes, Codec, Reader};
 use fedkin_core::privacy::{Account, Draws, Line, Prices, Refusal, Statement};
 use fedkin_data::World;
@@ -24,7 +26,7 @@ pub struct Control<'a> {
 }
 
 impl Control<'_> {
-    fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
@@ -114,6 +116,16 @@ pub struct Outcome {
     pub warnings: Vec<String>,
     /// The data, and the run after its last round.
     pub end: Option<(World, Box<dyn Live>)>,
+    /// What a first stage has found, where there was one.
+    pub(crate) discovery: Option<Discovery>,
+}
+
+impl Outcome {
+    /// Who was found to be kin of whom, by the run or by its first stage.
+    pub(crate) fn kin(&self) -> Option<FoundKin> {
+        let own = self.end.as_ref().and_then(|(_, live)| live.kin());
+        own.or_else(|| self.discovery.as_ref().map(|discovery| discovery.kin.clone()))
+    }
 }
 
 /// A checkpoint file, and how often it is written while the repeat runs (never where absent).
@@ -130,8 +142,21 @@ pub(crate) fn run_repeat(
     keep: bool,
     control: &Control<'_>,
 ) -> Result<Outcome, Error> {
-    run_on(plan, repeat, plan.world(repeat)?, None, resume, keep, control)
+    let (world, discovery) = discover(plan, plan.world(repeat)?, repeat, control)?;
+    let known = discovery.as_ref().and_then(|_| crate::kin::known(&world));
+    let mut outcome = run_on(plan, repeat, world, None, resume, keep, control)?;
+    if let Some(discovery) = discovery {
+        let round = outcome.rounds;
+        for (metric, value) in scores(Some(&discovery.kin), known.as_deref()) {
+            outcome.metrics.push(Row { repeat, round, node: "", metric: &metric, value });
+        }
+        outcome.discovery = Some(discovery);
+    }
+    Ok(outcome)
 }
+
+/// Above this many clients, found clusters are compared with the true ones after the last round only.
+const KIN_EACH: usize = 1000;
 
 /// Above this many clients, statements are kept only where there is something to account for.
 const STATEMENTS: usize = 100_000;
@@ -170,9 +195,10 @@ pub(crate) fn run_on(
         watch = Watch::get(&mut reader).map_err(damaged)?;
         let left = reader.left();
         live.restore(reader.take(left).map_err(damaged)?).map_err(damaged)?;
-        (0..live.steps()).for_each(|_| (control.tick)());
+        (0..live.rounds()).for_each(|_| (control.tick)());
     }
     let columns = scorer.names();
+    let known = crate::kin::known(&world);
     let mut spending = Spending::new(plan);
     let last = plan.rounds();
     let mut written = Instant::now();
@@ -186,18 +212,21 @@ pub(crate) fn run_on(
             } else {
                 "checkpoints are off, so it starts again"
             };
-            return Err(Error::Interrupted(format!("round {} of {last}; {kept}", live.steps())));
+            return Err(Error::Interrupted(format!("round {} of {last}; {kept}", live.rounds())));
         }
+        let before = live.rounds();
         let progress = live.step()?;
-        let round = live.steps();
+        let round = live.rounds();
+        // A round may have several steps, and only its last one is looked at.
+        let whole = round > before;
         let mut push =
             |metric: &str, value: f64| metrics.push(Row { repeat, round, node: "", metric, value });
-        let due = round.is_multiple_of(plan.every()) || round == last;
+        let due = whole && (round.is_multiple_of(plan.every()) || round == last);
         let evaluate = match progress {
             Progress::Ended => {
                 ended = true;
                 // A method may end before the configured rounds, between two evaluations.
-                !due
+                !(round.is_multiple_of(plan.every()) || round == last)
             }
             Progress::Round(counts) => {
                 watch.see(round, live.as_ref());
@@ -207,7 +236,9 @@ pub(crate) fn run_on(
                 if counts.rejected > 0 {
                     push("rejected", f64::from(counts.rejected));
                 }
-                (control.tick)();
+                if whole {
+                    (control.tick)();
+                }
                 due
             }
         };
@@ -217,7 +248,9 @@ pub(crate) fn run_on(
                     push(name, summary.mean());
                 }
             }
-            for (name, value) in live.gauges() {
+            // Dividing many clients into clusters may take longer than a round.
+            let look = known.as_deref().filter(|known| ended || round == last || known.len() <= KIN_EACH);
+            for (name, value) in live.gauges().into_iter().chain(kin_scores(live.as_ref(), look)) {
                 push(&name, value);
             }
             spending.measure(live.as_ref(), repeat == 0, &mut push);
@@ -246,14 +279,25 @@ pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Live>) -> Outcom
     let mut metrics = Metrics::default();
     for (metric, summary) in scorer.names().iter().zip(live.evaluate(&scorer)) {
         if summary.count > 0 {
-            metrics.push(Row { repeat: 0, round: live.steps(), node: "", metric, value: summary.mean() });
+            metrics.push(Row { repeat: 0, round: live.rounds(), node: "", metric, value: summary.mean() });
         }
     }
-    for (name, value) in live.gauges() {
-        metrics.push(Row { repeat: 0, round: live.steps(), node: "", metric: &name, value });
+    let known = crate::kin::known(&world);
+    for (name, value) in live.gauges().into_iter().chain(kin_scores(live.as_ref(), known.as_deref())) {
+        metrics.push(Row { repeat: 0, round: live.rounds(), node: "", metric: &name, value });
     }
     let warnings = live.statements().as_deref().and_then(refused).into_iter().collect();
     close(plan, 0, true, world, live, &scorer, metrics, warnings)
+}
+
+/// How near the clusters that were found so far are to those that are known; nothing without either.
+fn kin_scores(live: &dyn Live, known: Option<&[u32]>) -> Vec<(String, f64)> {
+    if known.is_none() { Vec::new() } else { scores(live.kin().as_ref(), known) }
+}
+
+fn scores(kin: Option<&FoundKin>, known: Option<&[u32]>) -> Vec<(String, f64)> {
+    let scores = known.and_then(|known| Scores::new(kin?, known));
+    scores.map_or_else(Vec::new, |scores| scores.metrics().to_vec())
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -275,7 +319,7 @@ fn close(
         for (metric, &value) in
             columns.iter().zip(row).filter(|(name, value)| !value.is_nan() && !name.ends_with(".active"))
         {
-            metrics.push(Row { repeat, round: live.steps(), node, metric, value });
+            metrics.push(Row { repeat, round: live.rounds(), node, metric, value });
         }
     }
     let accounts = live.accounts();
@@ -283,13 +327,13 @@ fn close(
         let node = world.federation.client_name(k as u32);
         if account.sampled.is_empty() {
             let value = account.total().zcdp();
-            metrics.push(Row { repeat, round: live.steps(), node, metric: spending::SPENT, value });
+            metrics.push(Row { repeat, round: live.rounds(), node, metric: spending::SPENT, value });
         }
     }
     Outcome {
         repeat,
         metrics,
-        rounds: live.steps(),
+        rounds: live.rounds(),
         columns,
         rows,
         spent: Spent::of(&accounts, plan.delta()),
@@ -298,6 +342,7 @@ fn close(
         accounts,
         warnings,
         end: keep.then_some((world, live)),
+        discovery: None,
     }
 }
 

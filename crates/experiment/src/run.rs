@@ -488,15 +488,13 @@ fn write(
     let Some((world, live)) = &first.end else {
         return Err(Error::Usage("the first repeat kept no models".into()));
     };
-    let mut own: Vec<f64> = Vec::new();
-    live.own_models(&mut |_, model| own.extend_from_slice(model));
     let clients = world.train.len();
-    let length = own.len() / clients;
-    let model = |k: usize| &own[k * length..(k + 1) * length];
+    let own = models::Own::of(live.as_ref(), world.federation.client_names());
     let folder = path.join("models");
     make_folder(&folder)?;
-    models::write_clients(&folder, world.federation.client_names(), model)?;
-    let federation = world.federation.arranged(plan.row.arrange);
+    models::write_clients(&folder, &own.names, |k| own.model(k))?;
+    let kin = first.kin();
+    let federation = crate::kin::settled(plan, &plan.arranged(&world.federation), kin.as_ref());
     let mut held: BTreeMap<&'static str, Vec<(String, Vec<f64>)>> = BTreeMap::new();
     live.held(&mut |server, cluster, name, model| {
         let (server, cluster) =
@@ -513,6 +511,18 @@ fn write(
     make_folder(&path.join("graphs"))?;
     graphs::write(&path.join("graphs"), &world.federation)?;
     learnt::write(&path.join("graphs"), plan, world, live.as_ref())?;
+    if let Some(kin) = &kin {
+        crate::kin::write(path, &world.federation, kin)?;
+    }
+    if let Some(discovery) = &first.discovery {
+        // What left the clients before the run's own first round.
+        let cloud = world
+            .federation
+            .arranged(fedkin_core::federation::Arrange { one_server: true, ..Default::default() });
+        let lines: Vec<LedgerLine> =
+            discovery.ledger.iter().map(|line| LedgerLine::new(line, &cloud)).collect();
+        ledger::write(&path.join("discovery.jsonl"), &lines)?;
+    }
     let lines: Vec<LedgerLine> = first.ledger.iter().map(|line| LedgerLine::new(line, &federation)).collect();
     ledger::write(&path.join("ledger.jsonl"), &lines)?;
     if let Some(statements) = &first.statements {
@@ -537,7 +547,7 @@ fn write(
     let finished = Finished {
         run: path.clone(),
         algorithm: plan.row.name.to_string(),
-        models_sha256: models::models_sha256((0..clients).map(model)),
+        models_sha256: models::models_sha256((0..own.names.len()).map(|k| own.model(k))),
         rounds: first.rounds,
         repeats: plan.repeats(),
         seconds: started.elapsed().as_secs_f64(),
@@ -546,7 +556,7 @@ fn write(
         privacy: PrivacySummary::new(plan, &first.spent).with(first, charged),
         data: hex(&world.fingerprint),
         base: base.to_path_buf(),
-        size: [clients, world.federation.servers(), world.federation.clusters()],
+        size: [clients, world.federation.servers(), plan.clusters(world)],
         warnings,
     };
     figures::write(path, &figures::of_run(plan, &finished, &all, first, world))?;
@@ -576,10 +586,12 @@ fn final_values(metrics: &Metrics) -> (BTreeMap<String, f64>, BTreeMap<String, f
             means.insert(name, estimate.mean);
         };
         put(metric.to_string(), Shown::Plain);
-        if matches!(Metric::shown(metric), Shown::Decibel | Shown::Gain)
-            && let Some((name, model)) = metric.split_once('.')
-        {
-            put(format!("{name}_db.{model}"), Shown::Decibel);
+        if let Some((name, model)) = metric.split_once('.') {
+            match Metric::shown(metric) {
+                Shown::Decibel | Shown::Gain => put(format!("{name}_db.{model}"), Shown::Decibel),
+                Shown::Log10 => put(format!("{name}_log10.{model}"), Shown::Log10),
+                _ => {}
+            }
         }
     }
     (means, errors)

@@ -5,6 +5,7 @@
 
 use crate::plan::Plan;
 use crate::repeat::price_key;
+use fedkin_core::model::Problem;
 use fedkin_core::privacy::{Account, Prices, Privacy};
 use fedkin_runtime::Live;
 use std::collections::BTreeMap;
@@ -38,10 +39,21 @@ pub(crate) fn is_spent(metric: &str) -> bool {
     [LARGEST, LEAST, MEAN, SPENT].contains(&metric)
 }
 
+/// What to expect of a model that passes through every record.
+pub const INTERPOLATES: &str = "this kind of model can pass through every record (leaf = 1 without a depth, or neighbours = 1): \
+     what others re-train of it changes at single points only, and little is learnt from them; set model.leaf to 10, or \
+     model.neighbours to 5";
+
 impl Plan {
     /// What to warn of before anything is spent: the run claims privacy on the strength of a bound that nothing enforces,
-    /// or one that does not hold.
+    /// or one that does not hold; or its models cannot learn from each other.
     pub fn doubt(&self) -> Option<&'static str> {
+        if let Problem::Agnostic(kinds) = &self.problem
+            && kinds.interpolate()
+            && self.row.name == "persfl-agnostic"
+        {
+            return Some(INTERPOLATES);
+        }
         match self.privacy {
             _ if !self.privacy.demanded() => None,
             Privacy::Zcdp(zcdp) if zcdp.assumed.is_some() => Some(ASSUMED),

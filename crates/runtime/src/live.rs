@@ -3,7 +3,7 @@
 use crate::local::{Fault, Opening, Simulation};
 use crate::scores::{Judge, Summary};
 use fedkin_core::algorithm::registry::{self, Visitor};
-use fedkin_core::algorithm::{Algorithm, Context, Held, Run};
+use fedkin_core::algorithm::{Algorithm, Context, FoundKin, Held, Run};
 use fedkin_core::codec::Damaged;
 use fedkin_core::params::Values;
 use fedkin_core::privacy::{Account, Ledger, Statement};
@@ -29,6 +29,10 @@ pub trait Live: Send {
     fn step(&mut self) -> Result<Progress, Fault>;
     /// How many steps were run.
     fn steps(&self) -> u32;
+    /// How many of the configured rounds are done: as many as steps, but for methods with several steps in a round.
+    fn rounds(&self) -> u32 {
+        self.steps()
+    }
     /// Means over the clients of every column of the judge; a client without a value does not count.
     fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary>;
     /// Every client's row of the judge, by client id.
@@ -41,6 +45,10 @@ pub trait Live: Send {
     /// Numbers about the servers' work after the last step, by name; none where a method has none.
     fn gauges(&self) -> Vec<(String, f64)> {
         Vec::new()
+    }
+    /// Who was found to be kin of whom, by client id; nothing where the method does not find out.
+    fn kin(&self) -> Option<FoundKin> {
+        None
     }
     /// A client's own model, by client id.
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64]));
@@ -69,6 +77,9 @@ impl<A: Algorithm> Live for Simulation<A> {
     fn steps(&self) -> u32 {
         Simulation::steps(self)
     }
+    fn rounds(&self) -> u32 {
+        Simulation::rounds(self)
+    }
     fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary> {
         Simulation::evaluate(self, judge)
     }
@@ -80,6 +91,9 @@ impl<A: Algorithm> Live for Simulation<A> {
     }
     fn gauges(&self) -> Vec<(String, f64)> {
         Simulation::gauges(self)
+    }
+    fn kin(&self) -> Option<FoundKin> {
+        Simulation::kin(self)
     }
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
         Simulation::own_models(self, out);

@@ -3,7 +3,7 @@
 
 use crate::live::Progress;
 use crate::scores::{Judge, Scene, Scores, Summary};
-use fedkin_core::algorithm::{Algorithm, Phase, Run};
+use fedkin_core::algorithm::{Algorithm, FoundKin, Phase, Run};
 use fedkin_core::codec::{Bytes, Codec, Damaged, Reader};
 use fedkin_core::numeric::norm2;
 use fedkin_core::privacy::{Account, Ledger, Line, Refusal, Statement, Tally};
@@ -123,6 +123,7 @@ impl<A: Algorithm> Simulation<A> {
         federation: &Federation,
         data: &[Arc<Dataset>],
     ) -> Result<Self, Fault> {
+        algorithm.suits(federation, &run).map_err(Fault::Config)?;
         let ids: Vec<u32> = (0..federation.servers() as u32).collect();
         let join = |server: &Server<A>, member: &Member| {
             algorithm
@@ -248,7 +249,7 @@ impl<A: Algorithm> Simulation<A> {
             }
         }
         if let Some(reason) = self.complaint() {
-            return Err(Fault::Stopped { round: self.step, reason });
+            return Err(Fault::Stopped { round: self.rounds(), reason });
         }
         if counts.values == 0 && counts.rejected > 0 {
             return Err(self.diverged(counts));
@@ -256,7 +257,7 @@ impl<A: Algorithm> Simulation<A> {
         if counts.values == 0
             && let Some(reason) = self.silenced()
         {
-            return Err(Fault::Silent { round: self.step, reason: reason.to_string() });
+            return Err(Fault::Silent { round: self.rounds(), reason: reason.to_string() });
         }
         Ok(Progress::Round(counts))
     }
@@ -275,7 +276,7 @@ impl<A: Algorithm> Simulation<A> {
             _ => None,
         });
         Fault::Diverged {
-            round: self.step,
+            round: self.rounds(),
             uploads: counts.rejected,
             reason: reason.unwrap_or("unknown"),
             advice: self.algorithm.advice(),
@@ -310,9 +311,19 @@ impl<A: Algorithm> Simulation<A> {
         all.into_iter().map(|(name, sum, count)| (name.to_string(), sum / count)).collect()
     }
 
+    /// Who was found to be kin of whom, over all servers; nothing where the method does not find out.
+    pub fn kin(&self) -> Option<FoundKin> {
+        FoundKin::of_all(self.servers.iter().map(|server| server.kin(&self.algorithm, &self.run)))
+    }
+
     /// How many steps were run.
     pub fn steps(&self) -> u32 {
         self.step
+    }
+
+    /// How many of the configured rounds are done.
+    pub fn rounds(&self) -> u32 {
+        self.algorithm.rounds(self.step, &self.run)
     }
 
     /// The method.

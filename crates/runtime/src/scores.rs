@@ -184,7 +184,9 @@ impl<A: Algorithm> Piece<'_, A> {
                 let mut which = 0;
                 let mut take = |name: &'static str, model: &[f64]| {
                     debug_assert_eq!(A::PERSONAL.get(which), Some(&name), "in the order of PERSONAL");
-                    if key.is_none() || !marked(A::SHARED, which) {
+                    if model.is_empty() {
+                        // The method has no model for this client, and so no score.
+                    } else if key.is_none() || !marked(A::SHARED, which) {
                         if stale {
                             judge.score(member, active, which, model, own);
                         }

@@ -61,7 +61,8 @@ impl Golden {
             }
         }
         let values = Values::check(A::PARAMS, &raw).unwrap();
-        let context = Context { problem: Problem::Graph(self.problem()), privacy: Privacy::None };
+        let context =
+            Context { problem: Problem::Graph(self.problem()), privacy: Privacy::None, infer: None };
         let algorithm = A::build(&values, &context).unwrap();
         let zbar = self.vectors("zbar");
         let pairs = zbar[0].len();
@@ -80,6 +81,7 @@ impl Golden {
             dimension: pairs_of(self.number("d") as usize),
             clusters: 1,
             privacy: Privacy::None,
+            targets: None,
         };
         Simulation::new(algorithm, run, &federation, &data).unwrap()
     }
@@ -203,7 +205,7 @@ fn reductions_to_a_client_alone_and_to_pooled_distances() {
 fn on_signals<A: Method>(privacy: Privacy, set: &[(&str, Value)], some: Option<u32>) -> Simulation<A> {
     let raw = set.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
     let smooth = Smooth { alpha: 2.0, beta: 0.2, records: Records::Signals };
-    let context = Context { problem: Problem::Graph(smooth), privacy };
+    let context = Context { problem: Problem::Graph(smooth), privacy, infer: None };
     let algorithm = A::build(&Values::check(A::PARAMS, &raw).unwrap(), &context).unwrap();
     let (mut entries, mut data) = (Vec::new(), Vec::new());
     for k in 0..3u32 {
@@ -230,6 +232,7 @@ fn on_signals<A: Method>(privacy: Privacy, set: &[(&str, Value)], some: Option<u
         dimension: 15,
         clusters: 1,
         privacy,
+        targets: None,
     };
     Simulation::new(algorithm, run, &federation, &data).unwrap()
 }
@@ -286,6 +289,7 @@ fn the_papers_noise_is_called_refuted() {
         &Context {
             problem: Problem::Graph(Smooth { alpha: 2.0, beta: 0.2, records: Records::Signals }),
             privacy: Privacy::Paper(noise),
+            infer: None,
         },
     );
     assert!(exact.unwrap_err().contains("solver = \"paper\""));

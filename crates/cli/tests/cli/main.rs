@@ -11,8 +11,10 @@ mod graph;
 mod graph_learn;
 mod graph_run;
 mod json;
+mod kin;
 #[cfg(unix)]
 mod ledger;
+mod persfl;
 mod privacy;
 mod provision;
 #[cfg(unix)]

@@ -69,6 +69,34 @@ fn chance() -> f64 {
     RandomState::new().hash_one(0u8) as f64 / 2f64.powi(64)
 }
 
+/// Clients that pick their cluster are killed in the middle of it, and end in the same ones.
+#[test]
+fn clusters_that_are_found_survive_kills() {
+    let bench = Bench::new();
+    let plain = LONG.split("[privacy]").next().unwrap();
+    bench.write("long.toml", format!("{plain}[kin]\nclusters = \"infer\"\nwarm_up = 200\nforming = 500\n"));
+    let (models, metrics, _) = sha(&bench, "whole");
+    let mut from_checkpoint = 0;
+    for trial in 0..4 {
+        let out = format!("killed-{trial}");
+        let mut child = start(&bench, &out, &[]);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while rounds(&bench.path(&out)).iter().max().is_none_or(|round| *round < 150 * (trial + 1)) {
+            if child.try_wait().unwrap().is_some() || Instant::now() > deadline {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (again, told, how) = sha(&bench, &out);
+        from_checkpoint += u32::from(how != "fresh");
+        assert_eq!((again, told), (models.clone(), metrics.clone()), "{trial}");
+        assert_eq!(bench.read(&format!("{out}/clusters.csv")), bench.read("whole/clusters.csv"));
+    }
+    assert!(from_checkpoint > 0, "no kill came in time");
+}
+
 #[test]
 fn twenty_kills_at_random_moments_change_no_bit() {
     const ROUNDS: f64 = 3000.0;

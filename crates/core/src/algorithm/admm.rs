@@ -81,9 +81,9 @@ pub trait Rule: Sized + Send + Sync + 'static {
 /// A method of the family: shared client half, particular server rule.
 #[derive(Debug, Clone)]
 pub struct Admm<R> {
-    rule: R,
-    model: Model,
-    penalty: f64,
+    pub(super) rule: R,
+    pub(super) model: Model,
+    pub(super) penalty: f64,
     readout_memory: f64,
     noise: Option<(Zcdp, Bound)>,
 }
@@ -129,6 +129,27 @@ impl<R: Rule> Admm<R> {
         })
     }
 
+    /// (8), and what the rule makes of it.
+    pub(super) fn gather(
+        &self,
+        server: &mut (R::State, Vec<f64>),
+        closed: &Closed<'_>,
+        sum: &Cells,
+    ) -> R::Share {
+        let run = closed.now.at.run;
+        let mut aggregates = self.rule.served(&server.0).to_vec();
+        for (cluster, aggregate) in aggregates.chunks_exact_mut(run.dimension).enumerate() {
+            sum.mean_into(cluster, aggregate);
+        }
+        self.rule.close(&mut server.0, closed.now, aggregates)
+    }
+
+    /// The second half of (5), for a client of this cluster.
+    pub(super) fn turn(&self, server: &(R::State, Vec<f64>), dual: &mut [f64], cluster: u32, run: &Run) {
+        let models = self.rule.dual(&server.0);
+        axpy(self.penalty, &models[of_cluster(models, cluster, run)], dual);
+    }
+
     /// The mechanism of one client in one round, (12) and (47).
     fn mechanism(&self, samples: usize, length: usize, round: u32) -> Result<Option<Gaussian>, Refusal> {
         let Some((zcdp, bound)) = &self.noise else { return Ok(None) };
@@ -137,7 +158,7 @@ impl<R: Rule> Admm<R> {
     }
 }
 
-fn of_cluster(models: &[f64], cluster: u32, run: &Run) -> std::ops::Range<usize> {
+pub(super) fn of_cluster(models: &[f64], cluster: u32, run: &Run) -> std::ops::Range<usize> {
     let start = cluster as usize * run.dimension;
     debug_assert!(start + run.dimension <= models.len());
     start..start + run.dimension
@@ -209,12 +230,7 @@ impl<R: Rule> Algorithm for Admm<R> {
         closed: &Closed<'_>,
         sum: &Cells,
     ) -> R::Share {
-        let run = closed.now.at.run;
-        let mut aggregates = self.rule.served(&server.0).to_vec();
-        for (cluster, aggregate) in aggregates.chunks_exact_mut(run.dimension).enumerate() {
-            sum.mean_into(cluster, aggregate);
-        }
-        self.rule.close(&mut server.0, closed.now, aggregates)
+        self.gather(server, closed, sum)
     }
 
     fn mix(&self, server: &mut Self::Server, now: Now<'_>, shares: &Shares<'_, Self>) {
@@ -223,8 +239,7 @@ impl<R: Rule> Algorithm for Admm<R> {
     }
 
     fn settle(&self, server: &Self::Server, seat: &mut Seat, now: Now<'_>, member: &Member) {
-        let models = self.rule.dual(&server.0);
-        axpy(self.penalty, &models[of_cluster(models, member.cluster, now.at.run)], &mut seat.dual);
+        self.turn(server, &mut seat.dual, member.cluster, now.at.run);
     }
 
     fn held(&self, server: &Self::Server, run: &Run, out: &mut Held<'_>) {
@@ -296,7 +311,7 @@ impl<R: Rule> Algorithm for Admm<R> {
 }
 
 /// A client's models by name.
-fn name(memory: &Memory, served: &[f64], averaged: &[f64], out: &mut Personal<'_>) {
+pub(super) fn name(memory: &Memory, served: &[f64], averaged: &[f64], out: &mut Personal<'_>) {
     if memory.model.is_empty() {
         // A client that was never chosen still has its first model, zero.
         out("client", &vec![0.0; served.len()]);

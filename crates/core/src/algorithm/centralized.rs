@@ -1,6 +1,8 @@
 //! Centralized: all records of a cluster at one place. The other end of the scale; simulation only.
 //!
-//! Objective for cluster q: the minimiser of the sum of f_k, equation (16), over the cluster's clients.
+//! Objective for cluster q: the minimiser of the sum of f_k, equation (16), over the cluster's clients. The row `pooled` is the
+//! same with one cluster: one model from the records of all clients, every client counting alike. Trees, neighbours and
+//! forests are fitted to all records alike, once for each kind that the cluster's clients have.
 
 use super::registry::Method;
 use super::{
@@ -8,7 +10,8 @@ use super::{
 };
 use crate::dataset::Dataset;
 use crate::federation::Member;
-use crate::model::{Model, Unsolved, fit};
+use crate::hypothesis::{Kinds, Sample, constant};
+use crate::model::{Parametric, Problem, Unsolved};
 use crate::params::{Param, Values};
 use crate::privacy::{Gate, Refusal, Released};
 use crate::record;
@@ -17,8 +20,13 @@ use std::sync::Arc;
 
 /// The method.
 #[derive(Debug, Clone)]
-pub struct Centralized {
-    model: Model,
+pub struct Centralized(Fits);
+
+/// What is fitted.
+#[derive(Debug, Clone)]
+enum Fits {
+    Parameters(Parametric),
+    Hypotheses(Kinds),
 }
 
 record! {
@@ -35,12 +43,38 @@ impl Method for Centralized {
         if context.privacy.demanded() {
             return Err("centralized pools raw records: set privacy.mechanism = \"none\" for it".into());
         }
-        Ok(Self { model: context.problem.linear()? })
+        Ok(Self(match context.problem {
+            Problem::Agnostic(kinds) => Fits::Hypotheses(kinds),
+            problem => Fits::Parameters(problem.parametric()?),
+        }))
     }
 }
 
 impl Centralized {
-    fn pool(&self, seats: &Seats<'_, Records>, closed: &Closed<'_>, cluster: u32) -> Option<Vec<f64>> {
+    /// How many models a cluster has.
+    fn kinds(&self) -> usize {
+        match &self.0 {
+            Fits::Parameters(_) => 1,
+            Fits::Hypotheses(kinds) => kinds.all().len(),
+        }
+    }
+
+    /// Where the model of a client is.
+    fn place(&self, member: &Member) -> usize {
+        let kind = match &self.0 {
+            Fits::Parameters(_) => 0,
+            Fits::Hypotheses(kinds) => kinds.number_of(member.id),
+        };
+        member.cluster as usize * self.kinds() + kind
+    }
+
+    fn pool(
+        &self,
+        seats: &Seats<'_, Records>,
+        closed: &Closed<'_>,
+        cluster: u32,
+        kind: usize,
+    ) -> Option<Vec<f64>> {
         let members = closed.now.at.members;
         let (mut features, mut targets, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         let mut clients = 0;
@@ -51,42 +85,58 @@ impl Centralized {
             weights.resize(targets.len(), 1.0 / records.targets.len() as f64);
             clients += 1;
         }
-        let data = Dataset::new(closed.now.at.run.dimension, features, targets).ok()?;
-        let strength = self.model.regularisation * f64::from(clients) / members.len() as f64;
-        fit(&self.model, &data, &weights, strength).ok()
+        match &self.0 {
+            Fits::Parameters(model) => {
+                let columns = model.prepared_columns(closed.now.at.run.dimension);
+                let data = Dataset::new(columns, features, targets).ok()?;
+                let strength = model.regularisation() * f64::from(clients) / members.len() as f64;
+                model.fit(&data, &weights, strength).ok()
+            }
+            Fits::Hypotheses(kinds) => {
+                weights.fill(1.0);
+                let columns = closed.now.at.run.dimension;
+                let sample = Sample { columns, features: &features, targets: &targets, weights: &weights };
+                kinds.all()[kind].fit(&sample, members.len()).ok()
+            }
+        }
     }
 }
 
 impl Algorithm for Centralized {
     const NAME: &'static str = "centralized";
+    const VERSION: u16 = 2;
     const PERSONAL: &'static [&'static str] = &["client"];
     const SHARED: &'static [bool] = &[true];
     const SIMULATION_ONLY: bool = true;
     type Local = Arc<Dataset>;
     type Memory = ();
-    /// One model per cluster, one after the other.
-    type Server = Vec<f64>;
+    /// By cluster, then by kind.
+    type Server = Box<[Vec<f64>]>;
     type Seat = Records;
     type Common = ();
     type Down = Served;
     type Up = Records;
     type Share = ();
 
-    fn open(&self, at: ServerView<'_>, _: &mut PublicRng) -> Vec<f64> {
-        vec![0.0; at.run.clusters * at.run.dimension]
+    fn open(&self, at: ServerView<'_>, _: &mut PublicRng) -> Self::Server {
+        let first = match &self.0 {
+            Fits::Parameters(_) => vec![0.0; at.run.dimension],
+            Fits::Hypotheses(kinds) => constant(at.run.dimension, if kinds.classes() { 0.5 } else { 0.0 }),
+        };
+        vec![first; at.run.clusters * self.kinds()].into()
     }
 
     fn seat(&self, _: ServerView<'_>, _: &Member) -> Records {
         Records::default()
     }
 
-    fn phase(&self, _: &Vec<f64>, step: u32, _: &Run) -> Phase {
+    fn phase(&self, _: &Self::Server, step: u32, _: &Run) -> Phase {
         if step == 1 { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
     fn plan(
         &self,
-        _: &mut Vec<f64>,
+        _: &mut Self::Server,
         _: &mut Seats<'_, Records>,
         _: Now<'_>,
         _: &mut PublicRng,
@@ -94,14 +144,16 @@ impl Algorithm for Centralized {
         super::Who::All
     }
 
-    fn down(&self, server: &Vec<f64>, _: &Records, now: Now<'_>, member: &Member, out: &mut Served) {
-        let (q, d) = (member.cluster as usize, now.at.run.dimension);
-        out.model.clear();
-        out.model.extend_from_slice(&server[q * d..(q + 1) * d]);
+    fn down(&self, server: &Self::Server, _: &Records, _: Now<'_>, member: &Member, out: &mut Served) {
+        out.model.clone_from(&server[self.place(member)]);
     }
 
     fn fits(&self, _: &Records, now: Now<'_>, up: &Records) -> bool {
-        up.features.len() == up.targets.len() * now.at.run.dimension
+        let columns = match &self.0 {
+            Fits::Parameters(model) => model.prepared_columns(now.at.run.dimension),
+            Fits::Hypotheses(_) => now.at.run.dimension,
+        };
+        up.features.len() == up.targets.len() * columns
     }
 
     /// Raw records may be as large as they are; they were finite when they were loaded.
@@ -109,27 +161,45 @@ impl Algorithm for Centralized {
         if self.fits(seat, now, up) { Ok(()) } else { Err(super::Reject("wrong shape")) }
     }
 
-    fn absorb(&self, _: &Vec<f64>, seat: &mut Records, _: Now<'_>, _: &Member, up: &Records, _: &mut Cells) {
+    fn absorb(
+        &self,
+        _: &Self::Server,
+        seat: &mut Records,
+        _: Now<'_>,
+        _: &Member,
+        up: &Records,
+        _: &mut Cells,
+    ) {
         seat.clone_from(up);
     }
 
-    fn close(&self, server: &mut Vec<f64>, seats: &mut Seats<'_, Records>, closed: &Closed<'_>, _: &Cells) {
-        let dimension = closed.now.at.run.dimension;
-        for (q, model) in server.chunks_exact_mut(dimension).enumerate() {
-            if let Some(fitted) = self.pool(seats, closed, q as u32) {
-                model.copy_from_slice(&fitted);
+    fn close(
+        &self,
+        server: &mut Self::Server,
+        seats: &mut Seats<'_, Records>,
+        closed: &Closed<'_>,
+        _: &Cells,
+    ) {
+        for (place, model) in server.iter_mut().enumerate() {
+            let (cluster, kind) = (place / self.kinds(), place % self.kinds());
+            if let Some(fitted) = self.pool(seats, closed, cluster as u32, kind) {
+                *model = fitted;
             }
         }
     }
 
-    fn held(&self, server: &Vec<f64>, run: &Run, out: &mut Held<'_>) {
-        for (q, model) in server.chunks_exact(run.dimension).enumerate() {
-            out(q as u32, "served", model);
+    /// Of several kinds the first.
+    fn held(&self, server: &Self::Server, _: &Run, out: &mut Held<'_>) {
+        for (cluster, model) in server.iter().step_by(self.kinds()).enumerate() {
+            out(cluster as u32, "served", model);
         }
     }
 
     fn join(&self, data: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<Arc<Dataset>, Unsolved> {
-        Ok(self.model.prepare(data))
+        Ok(match &self.0 {
+            Fits::Parameters(model) => model.prepare(data),
+            Fits::Hypotheses(_) => Arc::clone(data),
+        })
     }
 
     fn client(

@@ -34,8 +34,8 @@ use super::{
 };
 use crate::dataset::Dataset;
 use crate::federation::Member;
-use crate::model::{Model, Unsolved};
-use crate::numeric::{axpy, dot, scale};
+use crate::model::{Parametric, Unsolved};
+use crate::numeric::{axpy, scale};
 use crate::params::{Kind, Param, Preset, Values};
 use crate::privacy::{Cost, DpSgd, Draws, Gate, Privacy, Refusal, Released, SampledSum};
 use crate::record;
@@ -45,7 +45,7 @@ use std::sync::Arc;
 /// The method.
 #[derive(Debug, Clone)]
 pub struct FedAvg {
-    model: Model,
+    model: Parametric,
     local_steps: u32,
     learning_rate: f64,
     sampling_rate: f64,
@@ -107,7 +107,7 @@ impl Method for FedAvg {
             }
         };
         Ok(Self {
-            model: context.problem.linear()?,
+            model: context.problem.parametric()?,
             local_steps: values
                 .integer("local_steps")
                 .and_then(|steps| u32::try_from(steps).ok())
@@ -122,7 +122,7 @@ impl Method for FedAvg {
 
 impl FedAvg {
     fn step(&self, clients: usize, samples: u32) -> Down {
-        let strength = self.model.regularisation / clients as f64;
+        let strength = self.model.regularisation() / clients as f64;
         Down {
             keep: 1.0 - 2.0 * self.learning_rate * strength,
             share: self.learning_rate / (self.sampling_rate * f64::from(samples)),
@@ -195,7 +195,7 @@ impl Algorithm for FedAvg {
     }
 
     fn fits_ask(&self, mine: &Arc<Dataset>, ask: &Ask<'_, Self>) -> bool {
-        ask.common().model.len() == mine.columns()
+        ask.common().model.len() == self.model.length(mine)
     }
 
     fn client(
@@ -207,13 +207,12 @@ impl Algorithm for FedAvg {
         _: Up,
     ) -> Result<Released<Up>, Refusal> {
         let data = mine;
-        let sum = self.sum(data.columns()).ok_or(Refusal::NoMechanism)?;
+        let sum = self.sum(ask.common().model.len()).ok_or(Refusal::NoMechanism)?;
         let mut model = gate.nothing().post(&ask, |(), ask| ask.common().model.clone());
         for _ in 0..self.local_steps {
             let w = model.value();
             let gradients = gate.sampled("gradients", &sum, data.rows(), |i, out| {
-                let row = data.row(i);
-                axpy(self.model.loss.slope(dot(row, w), data.targets()[i]), row, out);
+                self.model.add_gradient(data.row(i), data.targets()[i], w, out);
             })?;
             model = model.zip(gradients).post(&ask, descend);
         }

@@ -1,12 +1,14 @@
 //! Local: every client alone. The end of the scale that a federation has to beat.
 //!
-//! Objective: `f_k(w) = (1/D_k) sum_i loss_i + (lambda / abs(C_s)) |w|^2`, equation (16); nothing leaves.
+//! Objective: `f_k(w) = (1/D_k) sum_i loss_i + (lambda / abs(C_s)) |w|^2`, equation (16); nothing leaves. Trees,
+//! neighbours and forests are fitted to the client's records, all of the same weight.
 
 use super::registry::Method;
 use super::{Algorithm, Ask, Cells, Closed, Context, Now, Personal, Phase, ROUND, Run, Seats, ServerView};
 use crate::dataset::Dataset;
 use crate::federation::Member;
-use crate::model::{Model, Prox, Unsolved};
+use crate::hypothesis::{Kind, Kinds, Sample};
+use crate::model::{Parametric, Problem, Prox, Unsolved};
 use crate::params::{Param, Values};
 use crate::privacy::{Cost, Gate, Refusal, Released};
 use crate::record;
@@ -15,8 +17,24 @@ use std::sync::Arc;
 
 /// The method.
 #[derive(Debug, Clone)]
-pub struct Local {
-    model: Model,
+pub struct Local(Fits);
+
+/// What every client fits.
+#[derive(Debug, Clone)]
+enum Fits {
+    Parameters(Parametric),
+    Hypotheses(Kinds),
+}
+
+/// A client's own problem, ready to be solved.
+#[derive(Debug)]
+pub enum Own {
+    /// Factored.
+    Linear(Box<Prox>),
+    /// Prepared records and the strength of the regulariser.
+    Fitted(Parametric, Arc<Dataset>, f64),
+    /// Records as they are, and how many clients share the regulariser.
+    Hypothesis(Kind, Arc<Dataset>, usize),
 }
 
 record! {
@@ -28,11 +46,17 @@ impl Method for Local {
     const PARAMS: &'static [Param] = &[];
 
     fn build(_: &Values, context: &Context) -> Result<Self, String> {
-        let model = context.problem.linear()?;
-        if model.regularisation <= 0.0 {
-            return Err("a client alone needs `model.regularisation` above 0 for a unique model".into());
+        let open = |unregularised: bool| {
+            let message = "a client alone needs `model.regularisation` above 0 for a unique model";
+            if unregularised { Err(message.to_string()) } else { Ok(()) }
+        };
+        if let Problem::Agnostic(kinds) = context.problem {
+            open(kinds.all().iter().any(Kind::unregularised))?;
+            return Ok(Self(Fits::Hypotheses(kinds)));
         }
-        Ok(Self { model })
+        let model = context.problem.parametric()?;
+        open(model.regularisation() <= 0.0)?;
+        Ok(Self(Fits::Parameters(model)))
     }
 }
 
@@ -40,7 +64,7 @@ impl Algorithm for Local {
     const NAME: &'static str = "local";
     const PERSONAL: &'static [&'static str] = &["client"];
     const KEPT: &'static [bool] = &[true];
-    type Local = Prox;
+    type Local = Own;
     type Memory = Memory;
     type Server = ();
     type Seat = ();
@@ -68,23 +92,48 @@ impl Algorithm for Local {
 
     fn close(&self, (): &mut (), _: &mut Seats<'_, ()>, _: &Closed<'_>, _: &Cells) {}
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Prox, Unsolved> {
-        let strength = self.model.regularisation / at.members.len() as f64;
-        Prox::new(&self.model, self.model.prepare(data), strength, 0.0)
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Own, Unsolved> {
+        let clients = at.members.len();
+        match &self.0 {
+            Fits::Parameters(model) => {
+                let (strength, data) = (model.regularisation() / clients as f64, model.prepare(data));
+                match model {
+                    Parametric::Linear(model) => {
+                        Prox::new(model, data, strength, 0.0).map(|prox| Own::Linear(Box::new(prox)))
+                    }
+                    Parametric::Softmax(_) => Ok(Own::Fitted(*model, data, strength)),
+                }
+            }
+            Fits::Hypotheses(kinds) => Ok(Own::Hypothesis(*kinds.of(member.id), Arc::clone(data), clients)),
+        }
     }
 
     fn client(
         &self,
-        mine: &Prox,
+        mine: &Own,
         memory: &mut Memory,
         _: Ask<'_, Self>,
         gate: &mut Gate<'_>,
         (): (),
     ) -> Result<Released<()>, Refusal> {
-        let mut model = vec![0.0; mine.dimension()];
-        let centre = model.clone();
-        mine.solve(&centre, &mut model, gate.work).map_err(|_| Refusal::Unsolved)?;
-        memory.model = model;
+        memory.model = match mine {
+            Own::Linear(prox) => {
+                let mut model = vec![0.0; prox.dimension()];
+                let centre = model.clone();
+                prox.solve(&centre, &mut model, gate.work).map_err(|_| Refusal::Unsolved)?;
+                model
+            }
+            Own::Fitted(model, data, strength) => {
+                let weights = vec![1.0 / data.rows() as f64; data.rows()];
+                model.fit(data, &weights, *strength).map_err(|_| Refusal::Unsolved)?
+            }
+            Own::Hypothesis(kind, data, clients) => {
+                let weights = vec![1.0; data.rows()];
+                let (features, targets) = (data.features(), data.targets());
+                let sample = Sample { columns: data.columns(), features, targets, weights: &weights };
+                kind.fit(&sample, *clients).map_err(|_| Refusal::Unsolved)?
+            }
+        };
         Ok(gate.nothing())
     }
 
@@ -92,7 +141,7 @@ impl Algorithm for Local {
         Some(Cost::default())
     }
 
-    fn personal(&self, _: &Prox, memory: &Memory, _: Ask<'_, Self>, out: &mut Personal<'_>) {
+    fn personal(&self, _: &Own, memory: &Memory, _: Ask<'_, Self>, out: &mut Personal<'_>) {
         out("client", &memory.model);
     }
 }

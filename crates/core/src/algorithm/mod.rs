@@ -6,29 +6,38 @@
 //! keeps for one client is its *seat*. One method is one file; [`registry`] is the one table of methods.
 
 mod admm;
+mod agnostic;
 mod centralized;
 mod fedavg;
 mod fedgl;
 mod gfedmtl;
+mod guard;
+mod ifca;
 mod igl;
+mod infer;
 mod local;
+mod persfl;
 mod pgfl;
 pub mod registry;
 mod single_step;
 
 pub use admm::{Admm, Rule};
+pub use agnostic::PersFlAgnostic;
 pub use centralized::Centralized;
 pub use fedavg::FedAvg;
 pub use fedgl::{Average, Consensus, FedGl};
 pub use gfedmtl::GFedMtl;
+pub use ifca::Ifca;
 pub use igl::Igl;
+pub use infer::{INFERRED, Infer, Inferred};
 pub use local::Local;
+pub use persfl::PersFl;
 pub use pgfl::Pgfl;
 pub use single_step::SingleStep;
 
 use crate::codec::{Codec, Door};
 use crate::dataset::Dataset;
-use crate::federation::Member;
+use crate::federation::{Federation, Member};
 use crate::model::{Problem, Unsolved};
 use crate::privacy::{Cost, Draws, Gate, Privacy, Refusal, Released};
 use crate::rng::{PublicRng, Random};
@@ -52,6 +61,8 @@ pub struct Run {
     pub clusters: usize,
     /// What protects the uploads.
     pub privacy: Privacy,
+    /// The clients that models are wanted for, by id and sorted; all where absent. For methods that can leave some out.
+    pub targets: Option<Arc<[u32]>>,
 }
 
 /// The public world as one server sees it.
@@ -193,6 +204,16 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         if step <= run.rounds { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
+    /// How many of the configured rounds are done after this step; most methods have one step in a round.
+    fn rounds(&self, step: u32, _run: &Run) -> u32 {
+        step
+    }
+
+    /// Whether a federation is one this method can work with, before anything starts: what is wrong and what to do.
+    fn suits(&self, _federation: &Federation, _run: &Run) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Whom to ask. May write what it drew (candidates, fresh models): that is committed with the plan.
     fn plan(
         &self,
@@ -323,7 +344,7 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         None
     }
 
-    /// The client's models in the order of `PERSONAL`, given what it is served.
+    /// The client's models in the order of `PERSONAL`, given what it is served; empty where it has none.
     fn personal(
         &self,
         mine: &Self::Local,
@@ -348,6 +369,11 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// Numbers about a server's work for the metrics of a run, such as an objective: nothing that was not released.
     fn gauges(&self, _server: &Self::Server, _out: &mut dyn FnMut(&'static str, f64)) {}
 
+    /// Who was found to be kin of whom at a server, where a method finds out: nothing that was not released.
+    fn kin(&self, _server: &Self::Server, _seats: &[Self::Seat], _at: ServerView<'_>) -> Option<Kin> {
+        None
+    }
+
     /// Why a run cannot go on, where it cannot: cause and remedy. `phase` then ends it.
     fn complaint(&self, _server: &Self::Server) -> Option<String> {
         None
@@ -359,6 +385,41 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     }
 }
 
+/// Kin among the clients of a server, by position in its list of clients.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Kin {
+    /// Pairs (smaller position first) with what the one was worth to the other: the higher, the closer.
+    pub edges: Vec<(u32, u32, f64)>,
+    /// The cluster each client was found to belong to, numbered from 0; empty where a method finds none.
+    pub clusters: Vec<u32>,
+}
+
+/// Kin by client id, of one server or of all together.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FoundKin {
+    /// Pairs with what the one was worth to the other, the smaller id first.
+    pub edges: Vec<(u32, u32, f64)>,
+    /// Clients and the cluster each was found to belong to, by id.
+    pub clusters: Vec<(u32, u32)>,
+}
+
+impl FoundKin {
+    /// What all servers found: edges and clients by id, of whom found any.
+    pub fn of_all(parts: impl IntoIterator<Item = Option<FoundKin>>) -> Option<Self> {
+        let mut all: Option<Self> = None;
+        for part in parts.into_iter().flatten() {
+            let all = all.get_or_insert_default();
+            all.edges.extend(part.edges);
+            all.clusters.extend(part.clusters);
+        }
+        if let Some(all) = &mut all {
+            all.edges.sort_by_key(|&(a, b, _)| (a, b));
+            all.clusters.sort_unstable();
+        }
+        all
+    }
+}
+
 /// What a constructor gets beside the method's own parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Context {
@@ -366,6 +427,8 @@ pub struct Context {
     pub problem: Problem,
     /// The privacy the run asks for.
     pub privacy: Privacy,
+    /// How clusters are found while models are learnt; absent where the roster knows them.
+    pub infer: Option<Infer>,
 }
 
 /// Why a method that fits linear models refuses the mechanisms of those that learn graphs.

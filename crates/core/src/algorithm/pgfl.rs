@@ -82,6 +82,10 @@ impl Tau {
 pub struct Pgfl {
     tau: Tau,
     dual_from_aggregate: bool,
+    /// Rounds in which only the first cluster has clients, where clusters are found on the way: nothing is measured.
+    alone: u32,
+    /// Rounds in which clusters borrow nothing from each other: they are still forming.
+    apart: u32,
 }
 
 record! {
@@ -122,7 +126,10 @@ impl Method for Admm<Pgfl> {
 
     fn build(values: &Values, context: &Context) -> Result<Self, String> {
         let dual_from_aggregate = values.text("dual") == Some("aggregate");
-        Self::new(Pgfl { tau: Tau::new(values), dual_from_aggregate }, values, context)
+        let (alone, apart) = context
+            .infer
+            .map_or((0, 0), |infer| (infer.warm_up, infer.warm_up.saturating_add(infer.forming)));
+        Self::new(Pgfl { tau: Tau::new(values), dual_from_aggregate, alone, apart }, values, context)
     }
 }
 
@@ -160,11 +167,15 @@ impl Rule for Pgfl {
         let (clusters, dimension) = (now.at.run.clusters, now.at.run.dimension);
         let means = neighbourhood_mean(shares);
         let tau = self.tau.at(now.step, clusters);
-        if tau.is_none() {
-            state.kin.measure(now, shares, &means);
+        if tau.is_none() && now.step > self.alone {
+            state.kin.measure(now, shares, &means, window(MEMORY, now.step - self.alone));
         }
         for q in 0..clusters {
-            let tau = tau.unwrap_or_else(|| state.kin.tau(now, shares, q));
+            let tau = match tau {
+                _ if now.step <= self.apart => 0.0,
+                Some(tau) => tau,
+                None => state.kin.tau(now, shares, q),
+            };
             inter_cluster(tau, &means, q, &mut state.served[q * dimension..(q + 1) * dimension]);
         }
     }
@@ -204,11 +215,10 @@ fn inter_cluster(tau: f64, means: &[f64], q: usize, out: &mut [f64]) {
 }
 
 impl Kin {
-    /// Brings v and d2 of this server up to date.
-    fn measure(&mut self, now: Now<'_>, shares: &[(u32, &Share)], means: &[f64]) {
+    /// Brings v and d2 of this server up to date; `weight` is that of the newest values.
+    fn measure(&mut self, now: Now<'_>, shares: &[(u32, &Share)], means: &[f64], weight: f64) {
         let (clusters, dimension) = (now.at.run.clusters, now.at.run.dimension);
         let size = clusters * dimension;
-        let weight = window(MEMORY, now.step);
         for ((_, share), average) in shares.iter().zip(self.aggregates.chunks_exact_mut(size)) {
             blend(average, &share.aggregate, weight);
         }

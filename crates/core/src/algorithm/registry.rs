@@ -2,8 +2,8 @@
 //! conformance tests come from it. Adding a method is one file and one row here.
 
 use super::{
-    Admm, Algorithm, Average, Centralized, Consensus, Context, FedAvg, FedGl, GFedMtl, Igl, Local, Pgfl,
-    SingleStep,
+    Admm, Algorithm, Average, Centralized, Consensus, Context, FedAvg, FedGl, GFedMtl, INFERRED, Ifca, Igl,
+    Inferred, Local, PersFl, PersFlAgnostic, Pgfl, SingleStep,
 };
 use crate::federation::Arrange;
 use crate::params::{Param, Values, suggest};
@@ -61,6 +61,9 @@ macro_rules! registry {
 
         /// Builds the method of this name and hands it to the visitor.
         pub fn visit<V: Visitor>(name: &str, values: &Values, context: &Context, visitor: V) -> Result<V::Output, String> {
+            if context.infer.is_some() {
+                return inferred(name, values, context, visitor);
+            }
             match name {
                 $($name => Ok(visitor.visit(<$method as Method>::build(values, context)?)),)*
                 _ => Err(unknown(name)),
@@ -96,10 +99,35 @@ registry! {
         "one graph for all clients: federated averaging of the same objective";
     "igl": Igl, connected: false, AS_IS,
         "every client learns its graph alone; nothing leaves";
+    "persfl": PersFl, connected: false, Arrange { one_server: true, ..AS_IS },
+        "personal models by active sampling: ask a few others for a step, keep what helps";
+    "ifca": Ifca, connected: false, Arrange { one_server: true, ..AS_IS },
+        "iterative federated clustering: every client trains the one of k models that fits it best";
+    "persfl-agnostic": PersFlAgnostic, connected: false, Arrange { one_server: true, ..AS_IS },
+        "personal models of any kind by active sampling: trees, neighbours, forests, linear models, also mixed";
     "local": Local, connected: false, AS_IS,
         "every client alone; nothing leaves";
     "centralized": Centralized, connected: false, Arrange { one_server: true, ..AS_IS },
         "all records of a cluster at one place; simulation only";
+    "pooled": Centralized, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "all records of all clients at one place: one model for all; simulation only";
+}
+
+/// The variants of methods that find the clusters on the way.
+fn inferred<V: Visitor>(
+    name: &str,
+    values: &Values,
+    context: &Context,
+    visitor: V,
+) -> Result<V::Output, String> {
+    if !INFERRED.contains(&name) {
+        return Err(format!(
+            "kin.clusters = \"infer\" is for {}; {name} takes clusters that are known: those of the data, or a file \
+             that another run has written (kin.clusters = \"runs/.../clusters.csv\")",
+            INFERRED.join(" and ")
+        ));
+    }
+    Ok(visitor.visit(<Inferred as Method>::build(values, context)?))
 }
 
 /// The row of a method.

@@ -11,22 +11,27 @@
 //! | ridge | (z - y)^2 | none: it grows with w |
 //! | Huber at t | (z - y)^2 up to t, then 2 t abs(z - y) - t^2 | 2 B t |
 //! | logistic | cross-entropy of y in {0, 1} at sigmoid(z) | B |
+//! | softmax | cross-entropy of y in {0, ..., C-1}, one z per class | sqrt(2) B |
 //!
 //! A bias is one more coordinate with the constant feature 1, regularised like the others.
 
 mod loss;
 mod metrics;
 mod newton;
+mod parametric;
 mod problem;
 mod prox;
+mod softmax;
 
 pub use loss::Loss;
-pub use metrics::{accuracy, log_loss, mean_squared_error};
+pub use metrics::{Quality, accuracy, likeliest, log_loss, mean_squared_error, quality, quality_of_classes};
+pub use parametric::Parametric;
 pub use problem::Problem;
 pub use prox::{Prox, Unsolved, fit};
+pub use softmax::Softmax;
 
 use crate::dataset::Dataset;
-use crate::numeric::{axpy, dot, norm2, scale};
+use crate::numeric::{combine, dot, norm2, products};
 use crate::params::{Kind, Param, Preset, Values};
 use crate::privacy::Bound;
 use std::sync::Arc;
@@ -35,7 +40,7 @@ use std::sync::Arc;
 pub const PARAMS: &[Param] = &[
     Param {
         name: "kind",
-        kind: Kind::Choice(&["ridge", "logistic", "graph"]),
+        kind: Kind::Choice(&["ridge", "logistic", "softmax", "graph", "tree", "knn", "forest", "mixed"]),
         preset: Preset::Required,
         help: "what each client fits",
     },
@@ -64,6 +69,12 @@ pub const PARAMS: &[Param] = &[
         help: "scale every feature vector down to at most this norm, which bounds the gradient",
     },
     Param {
+        name: "classes",
+        kind: Kind::Integer { least: 2, most: 1000 },
+        preset: Preset::Absent,
+        help: "softmax only: how many classes; their labels go from 0 to one less (where absent: as many as the data source knows)",
+    },
+    Param {
         name: "alpha",
         kind: Kind::Number { least: 0.0, most: 1e12, open: true },
         preset: Preset::Absent,
@@ -81,12 +92,48 @@ pub const PARAMS: &[Param] = &[
         preset: Preset::Absent,
         help: "graph only: whether a record is one number per node (where absent) or one squared difference per pair",
     },
+    Param {
+        name: "kinds",
+        kind: Kind::List(&Kind::Choice(crate::hypothesis::WORDS)),
+        preset: Preset::Absent,
+        help: "mixed only: the kinds of model of one federation, dealt to its clients in turn",
+    },
+    Param {
+        name: "task",
+        kind: Kind::Choice(&["regression", "classification"]),
+        preset: Preset::Absent,
+        help: "tree, knn, forest and mixed only: whether targets are numbers (where absent) or labels 0 and 1",
+    },
+    Param {
+        name: "leaf",
+        kind: Kind::Integer { least: 1, most: 1_000_000 },
+        preset: Preset::Absent,
+        help: "trees only: least number of records in a leaf (10 where absent)",
+    },
+    Param {
+        name: "depth",
+        kind: Kind::Integer { least: 1, most: crate::hypothesis::DEEPEST as i64 },
+        preset: Preset::Absent,
+        help: "trees only: most splits from the root to a leaf (where absent only leaves bound them)",
+    },
+    Param {
+        name: "neighbours",
+        kind: Kind::Integer { least: 1, most: 1_000_000 },
+        preset: Preset::Absent,
+        help: "knn only: how many of the nearest records are averaged (5 where absent)",
+    },
+    Param {
+        name: "trees",
+        kind: Kind::Integer { least: 1, most: 10_000 },
+        preset: Preset::Absent,
+        help: "forest only: how many trees are averaged (20 where absent)",
+    },
 ];
 
 /// Keys of `[model]` that belong to kind = "graph", and those that do not.
 pub const GRAPH_KEYS: &[&str] = &["alpha", "beta", "records"];
 /// Keys of `[model]` that mean nothing to kind = "graph".
-pub const LINEAR_KEYS: &[&str] = &["bias", "huber", "feature_norm"];
+pub const LINEAR_KEYS: &[&str] = &["bias", "huber", "feature_norm", "classes"];
 
 /// A linear model and how it is fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,9 +151,19 @@ pub struct Model {
 impl Model {
     /// A model from the values of `[model]`. `huber` with a logistic model has no meaning and is refused.
     pub fn new(values: &Values) -> Result<Self, String> {
-        let loss = match (values.text("kind"), values.number("huber")) {
-            (Some("logistic"), Some(_)) => return Err("`huber` belongs to kind = \"ridge\"".into()),
-            (Some("logistic"), None) => Loss::Logistic,
+        Self::of(values.text("kind").unwrap_or_default(), values)
+    }
+
+    /// The same for this kind, whatever `kind` says.
+    pub fn of(kind: &str, values: &Values) -> Result<Self, String> {
+        if values.get("classes").is_some() {
+            return Err(
+                "`classes` belongs to kind = \"softmax\"; a logistic model has the labels 0 and 1".into()
+            );
+        }
+        let loss = match (kind, values.number("huber")) {
+            ("logistic", Some(_)) => return Err("`huber` belongs to kind = \"ridge\"".into()),
+            ("logistic", None) => Loss::Logistic,
             (_, Some(threshold)) => Loss::Huber(threshold),
             (_, None) => Loss::Squared,
         };
@@ -125,11 +182,7 @@ impl Model {
 
     /// A client's records as this model sees them: bias appended, norms clipped.
     pub fn prepare(&self, data: &Arc<Dataset>) -> Arc<Dataset> {
-        let with_bias = if self.bias { Arc::new(data.with_bias()) } else { Arc::clone(data) };
-        match self.feature_norm {
-            Some(norm) => Arc::new(with_bias.clipped(norm)),
-            None => with_bias,
-        }
+        prepare(data, self.bias, self.feature_norm)
     }
 
     /// The bound on the gradient of one record's loss that `prepare` enforces, if it does.
@@ -144,22 +197,25 @@ impl Model {
 
     /// f(w) of equation (16) on prepared data.
     pub fn objective(&self, data: &Dataset, strength: f64, w: &[f64]) -> f64 {
-        let mut sum = 0.0;
-        for (i, &y) in data.targets().iter().enumerate() {
-            sum += self.loss.value(dot(data.row(i), w), y);
-        }
+        let (mut sum, targets) = (0.0, data.targets());
+        products(data.features(), w, |i, z| sum += self.loss.value(z, targets[i]));
         sum / data.rows() as f64 + strength * norm2(w)
     }
 
-    /// The gradient of `objective`.
-    pub fn gradient(&self, data: &Dataset, strength: f64, w: &[f64], out: &mut [f64]) {
-        out.copy_from_slice(w);
-        scale(2.0 * strength, out);
-        let share = 1.0 / data.rows() as f64;
-        for (i, &y) in data.targets().iter().enumerate() {
-            let row = data.row(i);
-            axpy(share * self.loss.slope(dot(row, w), y), row, out);
-        }
+    /// `scale` times the gradient of `objective`. `work` is scratch space that keeps its allocation.
+    pub fn gradient(
+        &self,
+        data: &Dataset,
+        strength: f64,
+        w: &[f64],
+        scale: f64,
+        out: &mut [f64],
+        work: &mut Vec<f64>,
+    ) {
+        let (share, targets) = (scale / data.rows() as f64, data.targets());
+        work.clear();
+        products(data.features(), w, |i, z| work.push(share * self.loss.slope(z, targets[i])));
+        combine(scale * 2.0 * strength, w, work, data.features(), out);
     }
 
     /// The prediction for one record as it came, bias and clipping not yet applied:
@@ -180,6 +236,15 @@ impl Model {
             Loss::Logistic => loss::sigmoid(z),
             Loss::Squared | Loss::Huber(_) => z,
         }
+    }
+}
+
+/// Records with a bias appended where asked for, and with bounded norms.
+fn prepare(data: &Arc<Dataset>, bias: bool, feature_norm: Option<f64>) -> Arc<Dataset> {
+    let with_bias = if bias { Arc::new(data.with_bias()) } else { Arc::clone(data) };
+    match feature_norm {
+        Some(norm) => Arc::new(with_bias.clipped(norm)),
+        None => with_bias,
     }
 }
 
@@ -207,7 +272,7 @@ mod tests {
             let data = sample(7, 4, model.loss == Loss::Logistic);
             let w = [0.3, -0.2, 0.5, 0.1];
             let mut gradient = [0.0; 4];
-            model.gradient(&data, 0.05, &w, &mut gradient);
+            model.gradient(&data, 0.05, &w, 1.0, &mut gradient, &mut Vec::new());
             for j in 0..4 {
                 let h = 1e-6;
                 let mut up = w;

@@ -1,6 +1,8 @@
-//! What the clients of a run fit: a linear model, or a graph.
+//! What the clients of a run fit: a linear model, one of several classes, a graph, or a hypothesis without parameters to
+//! average.
 
-use super::Model;
+use super::{Loss, Model, Parametric, Softmax};
+use crate::hypothesis::{Kind, Kinds};
 use crate::params::Values;
 use crate::privacy::Bound;
 use crate::signals::Smooth;
@@ -10,24 +12,47 @@ use crate::signals::Smooth;
 pub enum Problem {
     /// A linear model of targets.
     Linear(Model),
+    /// A probability for each of several classes.
+    Classes(Softmax),
     /// A graph of the columns.
     Graph(Smooth),
+    /// Hypotheses of one or several kinds: trees, nearest neighbours, forests, linear models.
+    Agnostic(Kinds),
+}
+
+/// Why a method that computes with parameters refuses trees and the like.
+fn no_parameters(kinds: &Kinds) -> String {
+    let what = if kinds.all().len() > 1 { "different kinds of model have" } else { "this kind of model has" };
+    format!(
+        "{what} no parameters in common, and this method averages or steps along parameters (parametric averaging over \
+         different kinds of model): set algorithm.name = \"persfl-agnostic\", or \"local\", \"centralized\" or \"pooled\" to \
+         compare with, or model.kind = \"ridge\" or \"logistic\""
+    )
 }
 
 impl Problem {
     /// From the values of `[model]`.
     pub fn new(values: &Values) -> Result<Self, String> {
+        Self::with_classes(values, None)
+    }
+
+    /// The same where the data say how many classes there are.
+    pub fn with_classes(values: &Values, known: Option<usize>) -> Result<Self, String> {
         match values.text("kind") {
+            Some("softmax") => Softmax::new(values, known).map(Problem::Classes),
             Some("graph") => Ok(Problem::Graph(Smooth::new(values))),
+            Some("tree" | "knn" | "forest" | "mixed") => Kinds::new(values).map(Problem::Agnostic),
             _ => Model::new(values).map(Problem::Linear),
         }
     }
 
-    /// The number of parameters for this many columns.
+    /// The number of parameters for this many columns; of columns, where models have no fixed number of parameters.
     pub fn dimension(&self, columns: usize) -> usize {
         match self {
             Problem::Linear(model) => model.dimension(columns),
+            Problem::Classes(model) => model.dimension(columns),
             Problem::Graph(smooth) => smooth.dimension(columns),
+            Problem::Agnostic(_) => columns,
         }
     }
 
@@ -35,10 +60,38 @@ impl Problem {
     pub fn linear(&self) -> Result<Model, String> {
         match self {
             Problem::Linear(model) => Ok(*model),
+            Problem::Classes(_) => {
+                Err("this fits models of one product x'w: set model.kind = \"ridge\" or \"logistic\", or take \
+                     algorithm.name = \"persfl\", \"ifca\", \"fedavg\", \"local\", \"centralized\" or \"pooled\", which fit several classes"
+                    .into())
+            }
             Problem::Graph(_) => {
                 Err("this fits linear models: set model.kind = \"ridge\" or \"logistic\", or \
                  learn graphs with algorithm.name = \"fedgl\", \"fedgl-average\" or \"igl\""
                     .into())
+            }
+            Problem::Agnostic(kinds) => Err(no_parameters(kinds)),
+        }
+    }
+
+    /// The kinds of hypothesis, for methods that need no more of a model than to fit and to predict. A linear model is one.
+    pub fn hypotheses(&self) -> Result<Kinds, String> {
+        match self {
+            Problem::Agnostic(kinds) => Ok(*kinds),
+            Problem::Linear(model) => Ok(Kinds::one(Kind::Linear(*model), model.loss == Loss::Logistic)),
+            Problem::Graph(_) => self.linear().map(|model| Kinds::one(Kind::Linear(model), false)),
+            Problem::Classes(_) => Err("this re-trains models of one number or one probability: set model.kind = \"ridge\", \
+                 \"logistic\", \"tree\", \"knn\" or \"forest\", or take algorithm.name = \"persfl\" for several classes"
+                .into()),
+        }
+    }
+
+    /// The model as a vector of parameters, for methods that need values and gradients only.
+    pub fn parametric(&self) -> Result<Parametric, String> {
+        match self {
+            Problem::Classes(model) => Ok(Parametric::Softmax(*model)),
+            Problem::Linear(_) | Problem::Graph(_) | Problem::Agnostic(_) => {
+                self.linear().map(Parametric::Linear)
             }
         }
     }
@@ -47,7 +100,9 @@ impl Problem {
     pub fn graph(&self) -> Result<Smooth, String> {
         match self {
             Problem::Graph(smooth) => Ok(*smooth),
-            Problem::Linear(_) => Err("this learns graphs: set model.kind = \"graph\"".into()),
+            Problem::Linear(_) | Problem::Classes(_) | Problem::Agnostic(_) => {
+                Err("this learns graphs: set model.kind = \"graph\"".into())
+            }
         }
     }
 
@@ -55,7 +110,8 @@ impl Problem {
     pub fn enforced_bound(&self) -> Option<Bound> {
         match self {
             Problem::Linear(model) => model.enforced_bound(),
-            Problem::Graph(_) => None,
+            // Methods that use the bound take linear models alone.
+            Problem::Classes(_) | Problem::Graph(_) | Problem::Agnostic(_) => None,
         }
     }
 }

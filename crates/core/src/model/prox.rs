@@ -144,7 +144,7 @@ mod tests {
         prox.solve(&centre, &mut w, &mut Vec::new()).unwrap();
         // Stationarity: grad f(w) + rho (w - v) = 0.
         let mut gradient = vec![0.0; columns];
-        model.gradient(&data, strength, &w, &mut gradient);
+        model.gradient(&data, strength, &w, 1.0, &mut gradient, &mut Vec::new());
         for ((g, w), v) in gradient.iter_mut().zip(&w).zip(&centre) {
             *g += penalty * (w - v);
         }

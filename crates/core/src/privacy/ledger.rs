@@ -182,6 +182,8 @@ impl Tally {
         match self.0.iter_mut().find(|(known, _, _)| Self::same(known, &charge)) {
             Some((known, total, widest)) => {
                 *total += count;
+                // Models of unlike kinds differ in length: the longest is told.
+                known.size = known.size.max(charge.size);
                 known.sigma = known.sigma.min(charge.sigma);
                 *widest = widest.max(most);
             }
@@ -220,7 +222,7 @@ crate::record! {
         bound: Box<[u8]>,
         /// How many clients.
         clients: u32,
-        /// How many numbers each.
+        /// How many numbers each, the most where they differ.
         size: u32,
         /// Least and largest standard deviation of the noise.
         sigma_least: f64,
@@ -250,6 +252,7 @@ pub struct Ledger {
 impl Ledger {
     /// Writes down what a server's clients released in a step.
     pub fn record(&mut self, step: u32, server: u32, tally: &mut Tally) {
+        let begin = self.lines.len();
         for (charge, clients, most) in tally.drain() {
             self.lines.push(Line {
                 step,
@@ -264,6 +267,11 @@ impl Ledger {
                 units: charge.cost.0,
                 draws: charge.draws().unwrap_or_default(),
             });
+        }
+        // Whoever was asked first: one process and many nodes write the same lines.
+        let key = |line: &Line| (line.what.clone(), line.mechanism.clone(), line.bound.clone(), line.units);
+        if self.lines.len() > begin + 1 {
+            self.lines[begin..].sort_by_cached_key(key);
         }
     }
 }

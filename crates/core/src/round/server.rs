@@ -2,7 +2,9 @@
 
 use super::client::{Ask, Client, Scratch};
 use super::{Cells, Seats};
-use crate::algorithm::{Algorithm, DELIVER, Held, Label, Now, Personal, Phase, Run, ServerView, Shares, Who};
+use crate::algorithm::{
+    Algorithm, DELIVER, FoundKin, Held, Label, Now, Personal, Phase, Run, ServerView, Shares, Who,
+};
 use crate::codec::{Codec, Damaged, Reader, Sink};
 use crate::federation::{Federation, Member};
 use crate::privacy::{Refusal, Tally};
@@ -90,6 +92,21 @@ impl<A: Algorithm> Server<A> {
     /// What the method keeps at this server.
     pub fn state(&self) -> &A::Server {
         &self.state
+    }
+
+    /// What it keeps for its clients, in the order of `members`.
+    pub fn seats(&self) -> &[A::Seat] {
+        &self.seats
+    }
+
+    /// Who was found to be kin of whom, by client id; nothing where the method does not find out.
+    pub fn kin(&self, algorithm: &A, run: &Run) -> Option<FoundKin> {
+        let found = algorithm.kin(&self.state, &self.seats, self.view(run))?;
+        let id = |position: u32| self.members.get(position as usize).map(|member| member.id);
+        let edges = found.edges.iter().filter_map(|&(a, b, worth)| Some((id(a)?, id(b)?, worth)));
+        let clusters =
+            self.members.iter().zip(&found.clusters).map(|(member, &cluster)| (member.id, cluster));
+        Some(FoundKin { edges: edges.collect(), clusters: clusters.collect() })
     }
 
     /// A server before the first step.

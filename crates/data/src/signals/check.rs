@@ -10,7 +10,7 @@ use std::path::Path;
 pub(crate) fn has_none(task: Task, source: &str) -> Result<(), DataError> {
     match task {
         Task::Signals => Ok(()),
-        Task::Regression | Task::Classification => {
+        Task::Regression | Task::Classification | Task::Classes(_) => {
             let message = format!(
                 "{source} has signals on the nodes of a graph and nothing to predict: use a model that learns graphs, as in \
                  [model] kind = \"graph\", or another source"

@@ -15,6 +15,7 @@ mod graph_worlds;
 mod graphs;
 mod images;
 mod inspecting;
+mod real_clients;
 mod signals;
 mod synthetic;
 mod tables;

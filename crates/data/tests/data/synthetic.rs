@@ -191,3 +191,86 @@ fn a_million_clients() {
     }
     assert_eq!(world.federation.client_name(999_999), "client-999999");
 }
+
+fn kin_world(clients: i64, clusters: i64, sizes: &str) -> World {
+    let bench = bench().servers(1).set("clients_per_server", clients).set("clusters", clusters);
+    let bench = bench.set("models", "uniform").set("range", 5.0).set("sizes", sizes);
+    bench.set("dimension", 20).set("samples", 10).set("noise", 0.0).world()
+}
+
+fn cluster_sizes(world: &World) -> Vec<usize> {
+    let members = world.federation.members();
+    let size = |cluster: u32| members.iter().filter(|member| member.cluster == cluster).count();
+    (0..world.federation.clusters() as u32).map(size).collect()
+}
+
+#[test]
+fn without_noise_every_record_is_on_its_clusters_model() {
+    let world = kin_world(100, 2, "equal");
+    let truth = world.truth.as_ref().unwrap();
+    for (data, &cluster) in world.train.iter().zip(&truth.cluster) {
+        assert_eq!((data.rows(), data.columns()), (10, 20));
+        let model = &truth.models[cluster as usize];
+        for (i, y) in data.targets().iter().enumerate() {
+            let fit: f64 = data.row(i).iter().zip(model).map(|(x, w)| x * w).sum();
+            assert!((fit - y).abs() < 1e-12, "{fit} against {y}");
+        }
+    }
+}
+
+#[test]
+fn equal_sizes_differ_by_one_client_at_most_and_mix_the_names() {
+    assert_eq!(cluster_sizes(&kin_world(100, 2, "equal")), [50, 50]);
+    let mut uneven = cluster_sizes(&kin_world(11, 3, "equal"));
+    uneven.sort_unstable();
+    assert_eq!(uneven, [3, 4, 4]);
+    let world = kin_world(100, 2, "equal");
+    let alternate = world.federation.members().iter().all(|member| member.cluster == member.id % 2);
+    assert!(!alternate, "the order of the names says nothing about clusters");
+}
+
+/// Cut uniformly, the first of two clusters is uniform on 1..=39: over 400 worlds its mean is 20 within 4.5
+/// standard errors (7e-6), and it is below 10 or above 30 in 18 of 39 cases (same bound).
+#[test]
+fn random_sizes_are_between_uniform_cuts_and_none_is_empty() {
+    let first: Vec<f64> = (0..400)
+        .map(|seed| {
+            let bench = bench().servers(1).set("clients_per_server", 40).set("clusters", 2).set("samples", 1);
+            cluster_sizes(&bench.set("dimension", 1).set("sizes", "random").seed(seed).world())[0] as f64
+        })
+        .collect();
+    assert!(first.iter().all(|&size| (1.0..=39.0).contains(&size)));
+    let (mean, variance, count) = mean_and_variance(first.iter().copied());
+    assert!((mean - 20.0).abs() < 4.5 * (variance / count).sqrt(), "mean size {mean}");
+    let far = first.iter().filter(|&&size| !(10.0..=30.0).contains(&size)).count() as f64 / count;
+    let share: f64 = 18.0 / 39.0;
+    assert!((far - share).abs() < 4.5 * (share * (1.0 - share) / count).sqrt(), "{far} far from the middle");
+    let many = cluster_sizes(&kin_world(12, 12, "random"));
+    assert!(many.iter().all(|&size| size == 1));
+}
+
+/// 2000 coordinates uniform in (-10, 10): mean and variance within 4.5 standard errors (7e-6 each).
+#[test]
+fn uniform_models_fill_their_range() {
+    let bench = bench().servers(1).set("clients_per_server", 3).set("samples", 1).set("dimension", 1000);
+    let world = bench.set("clusters", 2).set("models", "uniform").set("range", 10.0).world();
+    let models = &world.truth.as_ref().unwrap().models;
+    let (mean, variance, count) = mean_and_variance(models.iter().flatten().copied());
+    let expected = 100.0 / 3.0;
+    assert!(models.iter().flatten().all(|w| w.abs() <= 10.0));
+    assert!(mean.abs() < 4.5 * (expected / count).sqrt(), "mean {mean}");
+    // The variance of a squared uniform number in (-r, r) is 4 r^4 / 45.
+    let error = (4.0 * 1e4 / 45.0 / count).sqrt();
+    assert!((variance - expected).abs() < 4.5 * error, "variance {variance}");
+}
+
+#[test]
+fn keys_that_do_not_go_together_are_refused() {
+    let uniform = || bench().set("models", "uniform");
+    uniform().refused(&["range", "required with models = \"uniform\""]);
+    bench().set("range", 5.0).refused(&["range", "of models = \"uniform\""]);
+    uniform().set("range", 5.0).set("spread", 0.3).refused(&["spread", "does nothing"]);
+    uniform().set("range", 5.0).set("gamma", "per-coordinate").refused(&["gamma", "does nothing"]);
+    let crowded = bench().servers(1).set("clients_per_server", 2).set("clusters", 3);
+    crowded.set("sizes", "random").refused(&["2 clients cannot fill 3 clusters"]);
+}

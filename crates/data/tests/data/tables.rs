@@ -162,6 +162,30 @@ fn labels_of_a_classification_are_0_and_1() {
 }
 
 #[test]
+fn labels_of_several_classes_are_numbers_from_0() {
+    let classes = |text: &str, count: u32| {
+        let mut bench = wards(text);
+        bench.task = Task::Classes(count);
+        bench
+    };
+    classes(WARDS, 3).world();
+    classes(WARDS, 2).refused(&[
+        "wards.csv:6: column \"y\": the label 2 is no class",
+        "0 to 1",
+        "model.classes",
+    ]);
+    classes(&WARDS.replace("-3,2", "-3,1.5"), 3).refused(&[
+        "wards.csv:6",
+        "the label 1.5 is no class",
+        "0 to 2",
+    ]);
+    let words = "client,x,y\na,1,sit\nb,2,stand\n";
+    let mut bench = csv(words).set("client", "client").set("target", "y");
+    bench.task = Task::Classes(2);
+    bench.refused(&["wards.csv:2: column \"y\": the label \"sit\" is a word", "from 0 to 1"]);
+}
+
+#[test]
 fn a_client_has_one_server_and_one_cluster() {
     wards(&WARDS.replace("south,two,41", "north,two,41")).refused(&[
         "wards.csv:4: client \"b\" has server \"north\" here but \"south\" in line 2",

@@ -6,6 +6,7 @@
 
 use super::{ArtifactError, atomic};
 use fedkin_core::params::suggest;
+use fedkin_runtime::Live;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +30,36 @@ const HEADER_LIMIT: usize = 100_000_000;
 const RESERVED: &str = "__metadata__";
 /// The name of the stacked tensor.
 const STACKED: &str = "models";
+
+/// The models of clients, one after the other, without the clients that have none.
+pub struct Own {
+    /// Whose they are, in the order of client ids.
+    pub names: Vec<String>,
+    numbers: Vec<f64>,
+    /// Where each model ends.
+    ends: Vec<usize>,
+}
+
+impl Own {
+    /// The clients' own models after a run: a method may train some of them only.
+    pub fn of(live: &dyn Live, names: &[String]) -> Self {
+        let mut own = Self { names: Vec::new(), numbers: Vec::new(), ends: Vec::new() };
+        live.own_models(&mut |id, model| {
+            if !model.is_empty() {
+                own.names.push(names[id as usize].clone());
+                own.numbers.extend_from_slice(model);
+                own.ends.push(own.numbers.len());
+            }
+        });
+        own
+    }
+
+    /// Number `k` of them.
+    pub fn model(&self, k: usize) -> &[f64] {
+        let start = if k == 0 { 0 } else { self.ends[k - 1] };
+        &self.numbers[start..self.ends[k]]
+    }
+}
 
 /// Writes the personal models: one tensor by client name, or one stacked tensor [K, d] and a list of names.
 pub fn write_clients<'a>(

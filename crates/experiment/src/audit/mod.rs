@@ -186,7 +186,7 @@ impl Task<'_> {
     pub(crate) fn run<A: Algorithm>(&self, algorithm: A, quiet: Option<A>) -> Result<Report, Error> {
         let (plan, options) = (&self.subject.plan, self.options);
         let columns = self.data.first().map_or(0, |data| data.columns());
-        let (federation, run) = plan.run(self.federation, plan.problem.dimension(columns), 0);
+        let (federation, run) = plan.run(self.federation, plan.problem.dimension(columns), 0)?;
         let steps = options.rounds.unwrap_or_else(|| plan.rounds().min(ROUNDS)).min(plan.rounds());
         let seed = options.seed.unwrap_or_else(|| plan.seed(0));
         let ground = Ground {

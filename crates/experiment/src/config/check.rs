@@ -5,6 +5,7 @@ use super::sections;
 use super::tree::{self, Body, Branch, Node, values};
 use super::variants::Variants;
 use super::{Config, Row, Source, Tables, VERSION};
+use fedkin_core::hypothesis::KEYS as HYPOTHESIS_KEYS;
 use fedkin_core::model::{GRAPH_KEYS, LINEAR_KEYS};
 use fedkin_core::params::{Param, Preset, Value, Values, suggest};
 use fedkin_core::privacy::DpSgd;
@@ -48,6 +49,7 @@ impl<'a> Checker<'a> {
         let (algorithm, algorithm_values) =
             self.selected("algorithm", "name", "algorithm", self.tables.algorithms);
         let participation = self.section("participation", sections::PARTICIPATION);
+        let kin = self.section("kin", sections::KIN);
         let privacy = self.section("privacy", sections::PRIVACY);
         let evaluate = self.section("evaluate", sections::EVALUATE);
         let network = self.section("network", sections::NETWORK);
@@ -64,6 +66,7 @@ impl<'a> Checker<'a> {
             algorithm,
             algorithm_values,
             participation,
+            kin,
             privacy,
             evaluate,
             network,
@@ -212,6 +215,7 @@ impl<'a> Checker<'a> {
         }
         self.model(config);
         self.protects(config);
+        self.kin(config);
         let rounds = config.run.integer("rounds").unwrap_or_default();
         if let Some(round) = config.sweep.as_ref().and_then(|sweep| sweep.at_round)
             && round > rounds
@@ -227,6 +231,28 @@ impl<'a> Checker<'a> {
     fn model(&mut self, config: &Config) {
         let kind = config.model.text("kind").unwrap_or_default();
         let given = changed(sections::MODEL, &config.model);
+        let agnostic = ["tree", "knn", "forest", "mixed"].contains(&kind);
+        if !agnostic {
+            for key in HYPOTHESIS_KEYS.iter().filter(|key| given(key)) {
+                self.report_key(
+                    &["model", key],
+                    format!("this key is of kind = \"tree\", \"knn\", \"forest\" or \"mixed\" and does nothing with {kind:?}"),
+                );
+            }
+        } else if kind != "mixed" {
+            let idle = |key: &str| match key {
+                "leaf" | "depth" => kind == "knn",
+                "neighbours" => kind != "knn",
+                "trees" => kind != "forest",
+                _ => false,
+            };
+            let other = HYPOTHESIS_KEYS.iter().copied().filter(|key| idle(key));
+            for key in
+                other.chain(LINEAR_KEYS.iter().copied()).chain(["regularisation"]).filter(|key| given(key))
+            {
+                self.report_key(&["model", key], format!("this key does nothing with kind = {kind:?}"));
+            }
+        }
         if kind == "graph" {
             for key in LINEAR_KEYS.iter().filter(|key| given(key)) {
                 self.report_key(
@@ -247,8 +273,39 @@ impl<'a> Checker<'a> {
                 format!("this key is of kind = \"graph\" and does nothing with {kind:?}"),
             );
         }
-        if kind != "ridge" && given("huber") {
+        if kind == "logistic" && given("huber") {
             self.report(&["model", "huber"], "the Huber loss is for kind = \"ridge\" only".to_string());
+        }
+    }
+
+    /// Keys of clusters that are found do nothing where they are given.
+    fn kin(&mut self, config: &Config) {
+        let given = changed(sections::KIN, &config.kin);
+        let infer = config.kin.text("clusters") == Some("infer");
+        let by_loss = infer && config.kin.text("by") != Some("rewards");
+        for (keys, read, needs) in [
+            (&["by"][..], infer, "clusters = \"infer\""),
+            (&["search_rounds"], infer && !by_loss, "clusters = \"infer\" and by = \"rewards\""),
+            (&["count", "warm_up", "forming", "start"], by_loss, "clusters = \"infer\" and by = \"loss\""),
+        ] {
+            for key in keys.iter().filter(|key| !read && given(key)) {
+                self.report_key(&["kin", key], format!("this key does nothing without {needs}"));
+            }
+        }
+        let (warm_up, rounds) = (config.kin.integer("warm_up"), config.run.integer("rounds"));
+        if by_loss && warm_up >= rounds {
+            self.report(
+                &["kin", "warm_up"],
+                format!(
+                    "clients pick a cluster after round {}, and run.rounds is {}: lower it or run longer",
+                    warm_up.unwrap_or_default(),
+                    rounds.unwrap_or_default()
+                ),
+            );
+        }
+        if config.kin.get("graph").is_some() && config.topology.get("edges").is_some() {
+            let message = "`kin.graph` makes every client a server of its own, so the servers of `topology.edges` are gone: keep one of the two";
+            self.report_key(&["kin", "graph"], message.to_string());
         }
     }
 

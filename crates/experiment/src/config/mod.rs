@@ -70,6 +70,8 @@ pub struct Config {
     pub algorithm_values: Values,
     /// `[participation]`
     pub participation: Values,
+    /// `[kin]`
+    pub kin: Values,
     /// `[privacy]`
     pub privacy: Values,
     /// `[evaluate]`
@@ -173,6 +175,34 @@ fn tree_of(
         overrides::apply(&mut root, &overrides::layer(layer), tables);
     }
     Ok(root)
+}
+
+impl Config {
+    /// The same with another method, all of whose parameters but these have their defaults, and without what is for the
+    /// method of before: kin, and a number of rounds where another is given.
+    pub(crate) fn with_algorithm(
+        &self,
+        name: &str,
+        values: &std::collections::BTreeMap<String, Value>,
+        rounds: Option<i64>,
+    ) -> Result<Self, String> {
+        let row = fedkin_core::algorithm::registry::find(name)?;
+        let first = |problems: Vec<fedkin_core::params::Problem>| {
+            let problem = problems.into_iter().next();
+            problem.map_or_else(String::new, |problem| {
+                format!("algorithm {name:?}: {}: {}", problem.path.join("."), problem.message)
+            })
+        };
+        let algorithm_values = Values::check(row.params, values).map_err(first)?;
+        let mut run: std::collections::BTreeMap<String, Value> =
+            self.run.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+        if let Some(rounds) = rounds {
+            run.insert("rounds".into(), Value::Integer(rounds));
+        }
+        let run = Values::check(sections::RUN, &run).map_err(first)?;
+        let kin = Values::check(sections::KIN, &std::collections::BTreeMap::new()).map_err(first)?;
+        Ok(Self { run, algorithm: name.to_string(), algorithm_values, kin, ..self.clone() })
+    }
 }
 
 impl Sweep {

@@ -12,6 +12,8 @@ const IDLE: &[&str] = &[
     "run.repeats",
     "evaluate.per_client_limit",
     "evaluate.metric",
+    "evaluate.against",
+    "evaluate.at",
     // One process waits for nobody.
     "network.mode",
     "network.quorum",
@@ -20,7 +22,8 @@ const IDLE: &[&str] = &[
 ];
 
 /// Keys that say where a file is. What stands in the file counts, through the roster or the data.
-const PATHS: &[&str] = &["data.path", "data.schema", "topology.edges", "privacy.ledger"];
+const PATHS: &[&str] =
+    &["data.path", "data.schema", "topology.edges", "kin.clusters", "kin.graph", "privacy.ledger"];
 
 /// The lines of one section: key and literal.
 type Lines = Vec<(String, String)>;
@@ -100,6 +103,13 @@ impl Config {
         {
             all.insert("data.standardise".into(), "constants of the roster".into());
         }
+        if let Some(word) = self.kin.text("clusters") {
+            let found = if word == "infer" { word } else { "of the roster" };
+            all.insert("kin.clusters".into(), found.into());
+        }
+        if self.kin.get("graph").is_some() {
+            all.insert("kin.graph".into(), "of the roster".into());
+        }
         all
     }
 
@@ -164,7 +174,7 @@ impl Config {
             lines.extend(in_order(values, &[]));
             lines
         };
-        vec![
+        let mut all = vec![
             ("run", in_order(&self.run, sections::RUN)),
             ("data", with("source", &self.data_source, &self.data)),
             ("topology", in_order(&self.topology, &[])),
@@ -174,7 +184,25 @@ impl Config {
             ("privacy", in_order(&self.privacy, sections::PRIVACY)),
             ("evaluate", in_order(&self.evaluate, sections::EVALUATE)),
             ("network", in_order(&self.network, sections::NETWORK)),
-        ]
+        ];
+        let kin = self.kin_lines();
+        if !kin.is_empty() {
+            all.insert(all.len() - 3, ("kin", kin));
+        }
+        all
+    }
+
+    /// `[kin]` without the keys that nobody reads: most runs have none.
+    fn kin_lines(&self) -> Lines {
+        let word = |key: &str| self.kin.text(key).unwrap_or_default();
+        let infer = word("clusters") == "infer";
+        let mut lines = in_order(&self.kin, sections::KIN);
+        lines.retain(|(key, _)| match key.as_str() {
+            "by" => infer,
+            "warm_up" | "forming" | "start" => infer && word("by") != "rewards",
+            _ => true,
+        });
+        lines
     }
 }
 

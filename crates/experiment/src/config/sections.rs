@@ -40,6 +40,53 @@ pub(super) const PARTICIPATION: &[Param] = &[param(
     "how many clients a server asks each round; absent: all",
 )];
 
+/// `[kin]`
+pub(super) const KIN: &[Param] = &[
+    param(
+        "clusters",
+        Kind::Either(&[Kind::Choice(&["infer"]), Kind::Path]),
+        Preset::Absent,
+        "infer: clusters are found on the way; a CSV file with the columns client, cluster replaces those of the data",
+    ),
+    param(
+        "graph",
+        Kind::Path,
+        Preset::Absent,
+        "a graph of clients, such as graphs/kin.graphml of a run: every client is a server of its own on it",
+    ),
+    param("count", COUNT, Preset::Absent, "infer: how many clusters; absent: as many as the data name"),
+    param(
+        "by",
+        Kind::Choice(&["loss", "rewards"]),
+        Preset::Text("loss"),
+        "infer: each client picks the model with the least loss in every round, or persfl finds the clusters first",
+    ),
+    param(
+        "search_rounds",
+        COUNT,
+        Preset::Absent,
+        "infer by rewards: rounds of persfl that find the clusters; absent: as many as run.rounds",
+    ),
+    param(
+        "warm_up",
+        Kind::Integer { least: 0, most: u32::MAX as i64 },
+        Preset::Integer(10),
+        "infer by loss: rounds with one model for all, before clients pick",
+    ),
+    param(
+        "forming",
+        Kind::Integer { least: 0, most: u32::MAX as i64 },
+        Preset::Integer(40),
+        "infer by loss: rounds after the warm-up in which clusters borrow nothing from each other",
+    ),
+    param(
+        "start",
+        Kind::Number { least: 0.0, most: 1e6, open: false },
+        Preset::Number(0.1),
+        "infer by loss: size of the random vectors that tell the models apart at first, against the model of the warm-up",
+    ),
+];
+
 /// `[network]`
 pub(super) const NETWORK: &[Param] = &[
     param(
@@ -68,6 +115,19 @@ pub(super) const EVALUATE: &[Param] = &[
         "which personal models to evaluate; absent: all",
     ),
     param("metric", Kind::Text, Preset::Absent, "the headline metric; absent: the first of the task"),
+    param(
+        "against",
+        Kind::Text,
+        Preset::Absent,
+        "what the metric is drawn over: a number that a method counts, such as \"queries\"; absent: rounds",
+    ),
+    param(
+        "at",
+        ABOVE_ZERO,
+        Preset::Absent,
+        "a comparison's table and claims read the last evaluation up to here, in rounds or in what `against` names; \
+         absent: the last",
+    ),
     param(
         "threshold",
         FROM_ZERO,
@@ -117,6 +177,7 @@ pub(super) const FIXED: &[(&str, &str, &[Param])] = &[
     ("run", "What to call it, how long, from which seed.", RUN),
     ("model", "What each client fits.", MODEL),
     ("participation", "Who is asked in a round.", PARTICIPATION),
+    ("kin", "Who is kin of whom, where the data do not say or say it wrong.", KIN),
     ("privacy", "What noise is added, and what it promises.", PRIVACY),
     ("evaluate", "What is measured, and when.", EVALUATE),
     ("network", "How machines wait for each other; a run in one process does not read it.", NETWORK),
@@ -130,6 +191,7 @@ pub(super) const NAMES: &[&str] = &[
     "model",
     "algorithm",
     "participation",
+    "kin",
     "privacy",
     "evaluate",
     "network",

@@ -39,6 +39,13 @@ impl Deployment {
                 plan.row.name
             )));
         }
+        if plan.kin.by_rewards() {
+            return Err(wrong(
+                "kin.by = \"rewards\" finds the clusters in one process first: run persfl on the nodes and give what it \
+                 finds as a file (kin.clusters = \"runs/.../clusters.csv\"), or set kin.by = \"loss\""
+                    .into(),
+            ));
+        }
         let here = config_id(&plan.config);
         if here != roster.config {
             return Err(wrong(format!(
@@ -54,7 +61,7 @@ impl Deployment {
                 roster.dimension
             )));
         }
-        let (federation, run) = plan.run(&roster.federation()?, dimension, REPEAT);
+        let (federation, run) = plan.run(&roster.federation()?, dimension, REPEAT)?;
         let nodes = Nodes::new(&roster, &federation);
         let fingerprint = run_fingerprint(&plan.config, &roster);
         Ok(Self { plan, roster, federation, run, nodes, fingerprint })

@@ -5,6 +5,8 @@ use super::{Deployment, NodeConfig};
 use crate::artifacts::models::{self, Models};
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
+use fedkin_core::Federation;
+use fedkin_core::algorithm::FoundKin;
 use fedkin_core::codec::Damaged;
 use fedkin_core::privacy::{Account, ChainLine, Draws, Ledger, Line, Statement};
 use fedkin_core::round::CHUNK;
@@ -32,9 +34,39 @@ pub struct Left {
     /// Of servers: numbers about their work, by name, as bits so that none is lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gauges: Vec<(String, u64)>,
+    /// Of servers: who was found to be kin of whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kin: Option<LeftKin>,
     /// Of servers: why the run could not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complaint: Option<String>,
+}
+
+/// Kin in `outcome.json`, by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftKin {
+    /// Pairs with what the one was worth to the other, as bits so that none is lost.
+    pub edges: Vec<(String, String, u64)>,
+    /// Clients and the number of the cluster each was found to belong to.
+    pub clusters: Vec<(String, u32)>,
+}
+
+impl LeftKin {
+    fn new(kin: &FoundKin, federation: &Federation) -> Self {
+        let name = |id: u32| federation.client_name(id).to_string();
+        Self {
+            edges: kin.edges.iter().map(|&(a, b, worth)| (name(a), name(b), worth.to_bits())).collect(),
+            clusters: kin.clusters.iter().map(|&(client, cluster)| (name(client), cluster)).collect(),
+        }
+    }
+
+    fn found(&self, federation: &Federation) -> FoundKin {
+        let id = |name: &str| federation.find_client(name);
+        let edges =
+            self.edges.iter().filter_map(|(a, b, worth)| Some((id(a)?, id(b)?, f64::from_bits(*worth))));
+        let clusters = self.clusters.iter().filter_map(|(client, cluster)| Some((id(client)?, *cluster)));
+        FoundKin { edges: edges.collect(), clusters: clusters.collect() }
+    }
 }
 
 /// One client in `outcome.json`.
@@ -110,22 +142,26 @@ impl Deployment {
         let gauges = machines.iter().flat_map(|machine| machine.gauges());
         let gauges = gauges.map(|(name, value)| (name, value.to_bits())).collect();
         let complaint = machines.iter().find_map(|machine| machine.complaint());
-        self.leave(state, &Left { run, clients: Vec::new(), models, steps, gauges, complaint })
+        let kin = FoundKin::of_all(machines.iter().map(|machine| machine.kin()));
+        let kin = kin.map(|kin| LeftKin::new(&kin, &self.federation));
+        self.leave(state, &Left { run, clients: Vec::new(), models, steps, gauges, kin, complaint })
     }
 
     /// Writes the models of clients, and what they have spent.
     pub fn leave_clients(&self, state: &Path, clients: &dyn ClientMachines) -> Result<(), Error> {
         let mut left = Left { run: crate::run::hex(&self.fingerprint), ..Left::default() };
-        let mut names: Vec<String> = Vec::new();
-        let mut by_name: Vec<(&'static str, Vec<Vec<f64>>)> = Vec::new();
+        // A client that its method gives no model is in none of the lists.
+        let mut by_name: Vec<ByName> = Vec::new();
         clients.outcomes(&mut |outcome| {
             let client = self.federation.client_name(outcome.id).to_string();
-            names.push(client.clone());
             for (i, (name, model)) in outcome.models.iter().enumerate() {
                 if by_name.len() == i {
-                    by_name.push((name, Vec::new()));
+                    by_name.push((name, Vec::new(), Vec::new()));
                 }
-                by_name[i].1.push(model.clone());
+                if !model.is_empty() {
+                    by_name[i].1.push(client.clone());
+                    by_name[i].2.push(model.clone());
+                }
             }
             left.clients.push(LeftClient {
                 client,
@@ -136,12 +172,12 @@ impl Deployment {
             });
         });
         let folder = folder_of(state, &self.run_id());
-        for (name, list) in &by_name {
+        for (name, names, list) in &by_name {
             crate::run::make_folder(&folder.join(name))?;
-            models::write_clients(&folder.join(name), &names, |k| &list[k])?;
+            models::write_clients(&folder.join(name), names, |k| &list[k])?;
         }
         crate::run::make_folder(&folder)?;
-        left.models = by_name.iter().map(|(name, _)| (*name).to_string()).collect();
+        left.models = by_name.iter().map(|(name, ..)| (*name).to_string()).collect();
         self.leave(state, &left)
     }
 
@@ -151,6 +187,7 @@ impl Deployment {
         let mut collected = Collected {
             federation: self.federation.clone(),
             personal: self.plan.row.personal,
+            steps: 0,
             rounds: 0,
             models: vec![vec![Vec::new(); count]; self.plan.row.personal.len()],
             active: vec![false; count],
@@ -158,8 +195,10 @@ impl Deployment {
             statements: vec![Statement::default(); count],
             held: Vec::new(),
             gauges: Vec::new(),
+            kin: None,
             ledger: Ledger::default(),
         };
+        let mut kin = Vec::new();
         let mut tally: BTreeMap<Key, Line> = BTreeMap::new();
         let mut last_uploads = vec![None; count];
         for node in nodes {
@@ -167,11 +206,14 @@ impl Deployment {
             let Some(left) = self.left(&node.state)? else {
                 return Err(Error::Usage(format!("node {:?} is not done", node.name)));
             };
-            collected.rounds = collected.rounds.max(left.steps);
+            collected.steps = collected.steps.max(left.steps);
             if let Some(reason) = left.complaint {
-                return Err(Fault::Stopped { round: left.steps, reason }.into());
+                return Err(
+                    Fault::Stopped { round: self.plan.rounds_after(left.steps, &self.run), reason }.into()
+                );
             }
             collected.gauges.extend(left.gauges.into_iter().map(|(name, bits)| (name, f64::from_bits(bits))));
+            kin.push(left.kin.map(|kin| kin.found(&self.federation)));
             for client in &left.clients {
                 let Some(id) = self.federation.find_client(&client.client) else { continue };
                 let at = id as usize;
@@ -192,7 +234,8 @@ impl Deployment {
                 }
                 continue;
             }
-            for (which, name) in self.plan.row.personal.iter().enumerate() {
+            let written = |name: &&str| left.models.iter().any(|written| written == name);
+            for (which, name) in self.plan.row.personal.iter().enumerate().filter(|(_, name)| written(name)) {
                 let models = Models::clients(&folder.join(name))?;
                 for key in models.names() {
                     if let Some(id) = self.federation.find_client(key) {
@@ -202,7 +245,9 @@ impl Deployment {
             }
             self.add_ledger(&node.state, &mut tally, &mut collected.statements)?;
         }
-        let last = Some(collected.rounds);
+        collected.kin = FoundKin::of_all(kin);
+        collected.rounds = self.plan.rounds_after(collected.steps, &self.run);
+        let last = Some(collected.steps);
         collected.active = last_uploads.into_iter().map(|upload| upload == last).collect();
         collected.ledger.lines = tally.into_values().collect();
         Ok(collected)
@@ -254,6 +299,7 @@ impl Deployment {
                 draws: line.draws.clone(),
             });
             sum.clients += 1;
+            sum.size = sum.size.max(line.size);
             sum.sigma_least = sum.sigma_least.min(line.sigma);
             sum.sigma_most = sum.sigma_most.max(line.sigma);
         }
@@ -263,10 +309,14 @@ impl Deployment {
 
 type Key = (u32, u32, Box<[u8]>, Box<[u8]>, Box<[u8]>, u64, [u64; 3]);
 
+/// The name of a model, the clients that have it, and theirs.
+type ByName = (&'static str, Vec<String>, Vec<Vec<f64>>);
+
 /// A run whose nodes are done, collected from their directories.
 pub struct Collected {
-    federation: fedkin_core::Federation,
+    federation: Federation,
     personal: &'static [&'static str],
+    steps: u32,
     rounds: u32,
     /// By model, then by client.
     models: Vec<Vec<Vec<f64>>>,
@@ -275,6 +325,7 @@ pub struct Collected {
     statements: Vec<Statement>,
     held: Vec<(String, String, Vec<f64>)>,
     gauges: Vec<(String, f64)>,
+    kin: Option<FoundKin>,
     ledger: Ledger,
 }
 
@@ -283,7 +334,10 @@ impl Collected {
         let member = &self.federation.members()[id as usize];
         let mut row = vec![f64::NAN; judge.columns()];
         for (which, models) in self.models.iter().enumerate() {
-            judge.score(member, self.active[id as usize], which, &models[id as usize], &mut row);
+            let model = &models[id as usize];
+            if !model.is_empty() {
+                judge.score(member, self.active[id as usize], which, model, &mut row);
+            }
         }
         row
     }
@@ -294,6 +348,9 @@ impl Live for Collected {
         Ok(Progress::Ended)
     }
     fn steps(&self) -> u32 {
+        self.steps
+    }
+    fn rounds(&self) -> u32 {
         self.rounds
     }
     fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary> {
@@ -332,8 +389,11 @@ impl Live for Collected {
         }
         all.into_iter().map(|(name, sum, count)| (name, sum / count)).collect()
     }
+    fn kin(&self) -> Option<FoundKin> {
+        self.kin.clone()
+    }
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
-        for (id, model) in self.models[0].iter().enumerate() {
+        for (id, model) in self.models[0].iter().enumerate().filter(|(_, model)| !model.is_empty()) {
             out(id as u32, model);
         }
     }

@@ -79,7 +79,7 @@ impl Plan {
                 wanted: &ids,
             })?;
             for client in &part {
-                compare(roster, client)?;
+                compare(roster, client, self.kin.replaces())?;
             }
             let hosted =
                 |client: PartClient| Hosted::new(self, client.id, client.train, client.test, client.scaling);
@@ -90,6 +90,7 @@ impl Plan {
             Roster::new(self, &world.federation, &hosts(roster, &world), world.schema.clone(), Vec::new());
         // Compared when the deployment was opened.
         drawn.config.clone_from(&roster.config);
+        drawn.take_kin(roster, self.kin.replaces());
         if drawn != *roster {
             return Err(mismatch(differs(&drawn, roster)));
         }
@@ -135,7 +136,7 @@ fn mismatch(message: String) -> Error {
 }
 
 /// What a client's own file says against what the roster says.
-fn compare(roster: &Roster, found: &PartClient) -> Result<(), Error> {
+fn compare(roster: &Roster, found: &PartClient, (clusters, servers): (bool, bool)) -> Result<(), Error> {
     let expected = &roster.clients[found.id as usize];
     let name = &expected.name;
     let rows = found.train.rows();
@@ -145,11 +146,14 @@ fn compare(roster: &Roster, found: &PartClient) -> Result<(), Error> {
             expected.samples
         )));
     }
-    for (what, here, there) in
-        [("server", &found.server, &expected.server), ("cluster", &found.cluster, &expected.cluster)]
-    {
+    // What `[kin]` has replaced in the roster stands nowhere in the records.
+    for (what, here, there, replaced) in [
+        ("server", &found.server, &expected.server, servers),
+        ("cluster", &found.cluster, &expected.cluster, clusters),
+    ] {
         if let Some(here) = here
             && here != there
+            && !replaced
         {
             return Err(mismatch(format!(
                 "client {name:?} has the {what} {here:?} here but {there:?} in the roster: correct one of them"

@@ -122,6 +122,26 @@ impl Roster {
         }
     }
 
+    /// Takes over what `[kin]` has replaced in another roster: clusters, then servers. A node that draws its data has
+    /// not the files that `[kin]` names, and needs none.
+    pub(super) fn take_kin(&mut self, other: &Self, (clusters, servers): (bool, bool)) {
+        if clusters {
+            self.clusters.clone_from(&other.clusters);
+        }
+        if servers {
+            self.servers.clone_from(&other.servers);
+            self.edges.clone_from(&other.edges);
+        }
+        for (client, other) in self.clients.iter_mut().zip(&other.clients) {
+            if clusters {
+                client.cluster.clone_from(&other.cluster);
+            }
+            if servers {
+                client.server.clone_from(&other.server);
+            }
+        }
+    }
+
     /// The federation of the data, with the ids that one process would give.
     pub fn federation(&self) -> Result<Federation, Error> {
         let wrong = |message: String| Error::Deploy { place: "roster".into(), message };

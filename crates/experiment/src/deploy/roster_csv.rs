@@ -63,14 +63,16 @@ impl Roster {
                 samples,
             });
         }
-        let topology =
-            build_topology(&plan.topology, &servers, false, plan.seed(0), plan.row.needs_connected)?;
+        let connected = plan.row.needs_connected;
+        let replaced = plan.kin.replaces().1;
+        let topology = build_topology(&plan.topology, &servers, false, plan.seed(0), connected && !replaced)?;
         let (federation, order) =
             Federation::new(entries, servers, clusters, topology).map_err(DataError::from)?;
         let hosts = match table.find("host") {
             Some(column) => order.iter().map(|&row| word(column, row).to_string()).collect(),
             None => hosts.assign(federation.client_names()),
         };
+        let federation = plan.kin.federation(&federation, connected)?.unwrap_or(federation);
         Ok(Self::new(plan, &federation, &hosts, schema, constants))
     }
 }

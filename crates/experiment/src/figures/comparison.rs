@@ -4,6 +4,7 @@ use super::{axis, better, facts, model_name, privacy, privacy_box, words};
 use crate::compare::{Comparison, CurveResult};
 use crate::report::{Chart, Claim, Column, Distribution, Estimate, Report, Row, Scale, Series, Table};
 use crate::run::PrivacySummary;
+use crate::scorer::Metric;
 
 /// The table of a comparison: curves in rows and the headline metric on every model in columns; for a sweep,
 /// its values in rows and the curves in columns.
@@ -24,20 +25,37 @@ pub fn table(comparison: &Comparison) -> Table {
     // The headline first, the others by name.
     columns.sort_by_key(|name| (*name != comparison.metric, name.clone()));
     columns.dedup();
-    let better = better(comparison.shown);
+    let of_models = columns.len();
+    // Where clusters were found, how well.
+    let found = ["found.kin", "merged.kin"].into_iter().filter(|name| {
+        !columns.iter().any(|known| known == name)
+            && comparison.curves.iter().any(|curve| curve.r#final.contains_key(*name))
+    });
+    let found: Vec<String> = found.map(ToString::to_string).collect();
+    columns.extend(found);
     let baseline = |curve: &CurveResult| curve.method == "local" || curve.method == "gfl";
     Table {
         caption: format!(
-            "{} after the last round, mean ± standard error over {}",
+            "{} {}, mean ± standard error over {}",
             axis(&comparison.metric),
+            comparison.axis.reading(),
             repeats(comparison)
         ),
         columns: columns
             .iter()
-            .map(|name| Column {
-                name: format!("{} model", model_name(name)),
-                unit: comparison.unit.to_string(),
-                better,
+            .enumerate()
+            .map(|(place, name)| Column {
+                name: if place < of_models {
+                    format!("{} model", model_name(name))
+                } else {
+                    words(name).0.into()
+                },
+                unit: if place < of_models {
+                    comparison.unit.into()
+                } else {
+                    Metric::shown(name).unit().into()
+                },
+                better: better(if place < of_models { comparison.shown } else { Metric::shown(name) }),
             })
             .collect(),
         rows: comparison
@@ -55,6 +73,11 @@ pub fn table(comparison: &Comparison) -> Table {
     }
 }
 
+/// What each client got, where that is known: tables of few clients, and the differences between curves over clients.
+pub fn by_client(comparison: &Comparison) -> (Vec<Table>, Vec<String>) {
+    (crate::by_client::tables(comparison), crate::by_client::pairs(comparison))
+}
+
 fn sweep_table(comparison: &Comparison) -> Table {
     let better = better(comparison.shown);
     let column =
@@ -65,9 +88,15 @@ fn sweep_table(comparison: &Comparison) -> Table {
     };
     Table {
         caption: format!(
-            "{} over {}, mean ± standard error over {}",
+            "{} over {}{}, mean ± standard error over {}",
             axis(&comparison.metric),
             comparison.x,
+            comparison
+                .axis
+                .against
+                .as_ref()
+                .map(|_| format!(" {}", comparison.axis.reading()))
+                .unwrap_or_default(),
             repeats(comparison)
         ),
         columns: comparison.curves.iter().map(column).collect(),
@@ -93,7 +122,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             label: curve.label.clone(),
             method: curve.method.clone(),
             points: curve.points.clone(),
-            dashed: matches!(curve.method.as_str(), "local" | "centralized"),
+            dashed: matches!(curve.method.as_str(), "local" | "centralized" | "pooled"),
             quiet: false,
         })
         .collect();
@@ -109,7 +138,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             Some(sweep) => format!("How much does {} matter?", sweep.key),
             None => question.to_string(),
         },
-        x_label: if sweep.is_some() { comparison.x.clone() } else { "round".into() },
+        x_label: if sweep.is_some() { comparison.x.clone() } else { comparison.axis.words().into() },
         y_label: axis(&comparison.metric),
         x_scale: if logarithmic { Scale::Log } else { Scale::Linear },
         y_scale: Scale::Linear,
@@ -122,9 +151,11 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         .iter()
         .filter(|curve| !curve.clients.is_empty() && sweep.is_none())
         .map(|curve| {
-            let shown = curve.clients.iter().map(|value| comparison.shown.value(*value)).collect();
-            (curve.label.clone(), curve.method.clone(), shown)
+            // A client without a model has no score.
+            let shown = curve.clients.iter().map(|value| comparison.shown.value(*value));
+            (curve.label.clone(), curve.method.clone(), shown.filter(|value| value.is_finite()).collect())
         })
+        .filter(|(_, _, values): &(_, _, Vec<f64>)| !values.is_empty())
         .collect();
     let distributions = if groups.is_empty() {
         Vec::new()
@@ -149,6 +180,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
     charts.extend(privacy::tradeoff(comparison));
     charts.extend(comparison.theory.charts.iter().cloned());
     let mut notes = comparison.warnings.clone();
+    notes.extend(crate::by_client::pairs(comparison));
     notes.extend(comparison.theory.notes.iter().cloned());
     let title = config.paper.as_ref().map_or_else(|| comparison.name.clone(), |paper| paper.title.clone());
     Report {
@@ -165,6 +197,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             })
             .collect(),
         table: Some(table(comparison)),
+        by_client: crate::by_client::tables(comparison),
         charts,
         distributions,
         graph: comparison.graph.clone(),
@@ -190,13 +223,23 @@ fn repeats(comparison: &Comparison) -> String {
 fn lead(comparison: &Comparison) -> String {
     let shown = comparison.shown;
     let sign = if shown.higher_is_better() { -1.0 } else { 1.0 };
+    let sweep = &comparison.config.sweep;
+    let read = |curve: &CurveResult| match sweep {
+        Some(_) => curve.points.len().checked_sub(1),
+        None => comparison.axis.position(&curve.points),
+    };
     let mut ends: Vec<(&str, f64)> = comparison
         .curves
         .iter()
-        .filter_map(|curve| curve.points.last().map(|point| (curve.label.as_str(), point.mean)))
+        .filter_map(|curve| Some((curve.label.as_str(), curve.points.get(read(curve)?)?.mean)))
         .collect();
     ends.sort_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
     let unit = comparison.unit;
+    let at = match &comparison.axis.at {
+        Some(_) if sweep.is_none() => comparison.axis.reading(),
+        _ => "at the end".into(),
+    };
+    let at = at[..1].to_uppercase() + &at[1..];
     let all: Vec<String> = ends
         .iter()
         .map(|(label, value)| format!("{label} {value:.2} {unit}").trim_end().to_string())
@@ -204,7 +247,7 @@ fn lead(comparison: &Comparison) -> String {
     let source = comparison.config.paper.as_ref().and_then(|paper| paper.source.as_ref());
     format!(
         "{}{} with seeds of their own; every curve sees the same data, graph and participants. \
-         At the end, best first: {}.",
+         {at}, best first: {}.",
         source.map(|source| format!("Source: {source}. ")).unwrap_or_default(),
         repeats(comparison),
         all.join(", ")

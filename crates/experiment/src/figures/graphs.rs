@@ -2,7 +2,7 @@
 
 use crate::plan::Plan;
 use crate::repeat::Outcome;
-use crate::report::{Bars, Drawing, HeatScale, Panel, Picture};
+use crate::report::{Bars, Drawing, HeatScale, KinFound, KinGraph, Panel, Picture};
 use fedkin_core::numeric::distance2;
 use fedkin_runtime::Live;
 
@@ -69,6 +69,33 @@ pub(crate) fn of_run(plan: &Plan, outcome: &Outcome, name: &str) -> Vec<Picture>
         }));
     }
     pictures
+}
+
+/// Who was found to be kin of whom in the first repeat; nothing where nobody was.
+pub(crate) fn kin(plan: &Plan, outcome: &Outcome) -> Option<Picture> {
+    let (world, _) = outcome.end.as_ref()?;
+    let mut kin = outcome.kin()?;
+    kin.edges.retain(|edge| edge.2 > 0.0);
+    let truth = crate::kin::known(world);
+    let persfl = plan.row.name == "persfl" || plan.kin.by_rewards();
+    let worth = if persfl {
+        "its mean reward: by how much a step of the one lowered the loss of the other"
+    } else {
+        "what the one was worth to the other, as the method measures it"
+    };
+    let found = KinFound {
+        names: world.federation.client_names(),
+        edges: &kin.edges,
+        clusters: &kin.clusters,
+        truth: truth.as_deref(),
+        worth,
+    };
+    let title = match (kin.edges.is_empty(), persfl) {
+        (true, _) => "Who was found to be kin of whom?",
+        (false, true) => "Who was found to be kin of whom? Edges are worth their mean reward",
+        (false, false) => "Who was found to be kin of whom? Edges are worth what the one gave the other",
+    };
+    Some(Picture::Kin(KinGraph::new("kin", title, &found)))
 }
 
 /// gamma (20) of every client, by id; nothing without a consensus graph.

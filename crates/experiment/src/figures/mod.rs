@@ -5,7 +5,7 @@ pub(crate) mod graphs;
 mod privacy;
 mod run;
 
-pub use comparison::table;
+pub use comparison::{by_client, table};
 pub(crate) use run::of_run;
 
 use crate::artifacts::{ArtifactError, atomic};
@@ -80,6 +80,11 @@ fn words(metric: &str) -> (&'static str, &'static str) {
     match metric.split('.').next().unwrap_or_default() {
         "nmsd" => ("NMSD", "Which models come closest to the truth?"),
         "reference" => ("test MSE (19)", "Which models come closest to those of the pooled test data?"),
+        "msd" => ("squared error per coordinate", "Which models come closest to the truth?"),
+        "log_msd" => {
+            ("mean log10 of the squared error per coordinate", "Which models come closest to the truth?")
+        }
+        "distance" => ("distance to the truth", "Which models come closest to the truth?"),
         "accuracy" => ("test accuracy", "Which models tell the classes apart on new records?"),
         "mse" => ("test error", "Which models predict new records best?"),
         "train_accuracy" => ("training accuracy", "How many of their own records do the models get right?"),
@@ -91,6 +96,11 @@ fn words(metric: &str) -> (&'static str, &'static str) {
         "fmi" => ("Fowlkes-Mallows index", "How many pairs of nodes are kept together as by the labels?"),
         "held_out" => ("held-out objective", "Which graphs fit new signals best?"),
         "density" => ("edge density", "How many pairs of nodes have an edge?"),
+        "brier" => ("Brier score", "Whose probabilities are closest to what happened?"),
+        "calibration" => ("calibration error", "Whose probabilities mean what they say?"),
+        "found" => ("found", "How many clients are in the right cluster?"),
+        "clusters" => ("clusters", "How many clusters were found?"),
+        "merged" => ("merged clusters", "How many found clusters hold two true ones?"),
         "log_loss" => ("test log loss", "Which models give the best probabilities on new records?"),
         _ => ("training loss", "How well do the models fit their own records?"),
     }
@@ -103,7 +113,7 @@ pub(crate) fn axis(metric: &str) -> String {
 }
 
 /// Which way a metric is better, if either is.
-fn better(shown: Shown) -> Option<Better> {
+pub(crate) fn better(shown: Shown) -> Option<Better> {
     match shown {
         Shown::Neutral => None,
         _ if shown.higher_is_better() => Some(Better::Higher),

@@ -2,6 +2,7 @@
 
 use super::{axis, better, facts, graphs, model_name, privacy, privacy_box, server_graph, words};
 use crate::artifacts::metrics::Metrics;
+use crate::axis::Axis;
 use crate::plan::Plan;
 use crate::repeat::Outcome;
 use crate::report::{Chart, Column, Distribution, Estimate, Point, Report, Row, Scale, Series, Table};
@@ -27,6 +28,8 @@ pub(crate) fn of_run(
             rounds.entry(row.round).or_default().push(row.value);
         }
     }
+    let axis_x = Axis::new(&plan.config);
+    let counted = axis_x.counts(metrics);
     let mut charts = Vec::new();
     let mut distributions = Vec::new();
     for (family, models) in &families {
@@ -34,13 +37,17 @@ pub(crate) fn of_run(
         let series = models
             .iter()
             .map(|(model, rounds)| Series {
-                label: format!("{model} model"),
+                label: if *model == "kin" { "found clusters".to_string() } else { format!("{model} model") },
                 method: (*model).to_string(),
                 points: rounds
                     .iter()
-                    .map(|(round, values)| {
+                    .filter_map(|(round, values)| {
                         let Estimate { mean, stderr } = estimate(values, shown);
-                        Point { x: f64::from(*round), mean, stderr }
+                        let x = match &counted {
+                            None => f64::from(*round),
+                            Some(counted) => *counted.get(round)?,
+                        };
+                        Some(Point { x, mean, stderr })
                     })
                     .collect(),
                 dashed: false,
@@ -48,17 +55,21 @@ pub(crate) fn of_run(
             })
             .collect();
         // Measured once, after the last round: the table and the distribution say it all.
-        let curve = models.values().any(|rounds| rounds.len() > 1);
+        let curve = models.values().any(|rounds| rounds.len() > 1) && !(is_kin(models) && *family != "found");
         charts.extend(curve.then(|| Chart {
             id: (*family).to_string(),
             title: words(family).1.to_string(),
-            x_label: "round".into(),
+            x_label: if counted.is_some() { axis_x.words().into() } else { "round".into() },
             y_label: axis(family),
             x_scale: Scale::Linear,
             y_scale: Scale::Linear,
             ranges: Vec::new(),
             series,
-            caption: "client: what each client computed last; served: what it would get now; averaged: a running mean of that; active: clients of this round only.".into(),
+            caption: if is_kin(models) {
+                "The clusters that clients were found to belong to, against the true ones.".into()
+            } else {
+                "client: what each client computed last; served: what it would get now; averaged: a running mean of that; active: clients of this round only.".into()
+            },
         }));
         let groups: Vec<(String, String, Vec<f64>)> = outcome
             .columns
@@ -106,7 +117,8 @@ pub(crate) fn of_run(
             "No mechanism protects the uploads: the models that left the clients are not private.".into(),
         );
     }
-    let pictures = graphs::of_run(plan, outcome, plan.name());
+    let mut pictures = graphs::of_run(plan, outcome, plan.name());
+    pictures.extend(graphs::kin(plan, outcome));
     Report {
         title: plan.name().to_string(),
         lead: format!(
@@ -116,6 +128,7 @@ pub(crate) fn of_run(
         facts,
         claims: Vec::new(),
         table: Some(run_table(finished)),
+        by_client: client_table(plan, outcome, world).into_iter().collect(),
         charts,
         distributions,
         graph: (!plan.row.graphs).then(|| server_graph(world)),
@@ -126,6 +139,50 @@ pub(crate) fn of_run(
     }
 }
 
+/// Clients in rows, where they are few and give probabilities: what the first repeat reached at each of them.
+fn client_table(plan: &Plan, outcome: &Outcome, world: &World) -> Option<Table> {
+    const MOST: usize = 40;
+    if plan.row.graphs
+        || !crate::by_client::wanted(plan)
+        || outcome.rows.len() > MOST
+        || outcome.rows.is_empty()
+    {
+        return None;
+    }
+    let cell = |name: &str, value: f64| {
+        value.is_finite().then(|| Estimate { mean: Metric::shown(name).value(value), stderr: None })
+    };
+    Some(Table {
+        caption: "After the last round of the first repeat".into(),
+        columns: outcome
+            .columns
+            .iter()
+            .map(|name| Column {
+                name: format!("{} of the {} model", words(name).0, model_name(name)),
+                unit: Metric::shown(name).unit().to_string(),
+                // Clients are no rivals.
+                better: None,
+            })
+            .collect(),
+        rows: outcome
+            .rows
+            .iter()
+            .zip(world.federation.client_names())
+            .map(|(row, name)| Row {
+                label: name.clone(),
+                baseline: false,
+                cells: outcome.columns.iter().zip(row).map(|(name, value)| cell(name, *value)).collect(),
+            })
+            .collect(),
+    })
+}
+
+/// Whether a family says how near found clusters are to the true ones, and nothing of models: of those only the share
+/// of clients in the right cluster is drawn over the rounds.
+fn is_kin<T>(models: &BTreeMap<&str, T>) -> bool {
+    models.keys().all(|model| *model == "kin")
+}
+
 /// Metrics in rows of one run: what each model reached.
 fn run_table(finished: &Finished) -> Table {
     let mut families: Vec<&str> = Vec::new();
@@ -133,6 +190,7 @@ fn run_table(finished: &Finished) -> Table {
     for name in finished.r#final.keys() {
         if let Some((family, model)) = name.split_once('.')
             && !family.ends_with("_db")
+            && !family.ends_with("_log10")
             && is_score(name)
         {
             families.push(family);
@@ -145,10 +203,10 @@ fn run_table(finished: &Finished) -> Table {
     models.dedup();
     let cell = |model: &str, family: &str| {
         let shown = Metric::shown(family);
-        let name = if shown == Shown::Decibel {
-            format!("{family}_db.{model}")
-        } else {
-            format!("{family}.{model}")
+        let name = match shown {
+            Shown::Decibel => format!("{family}_db.{model}"),
+            Shown::Log10 => format!("{family}_log10.{model}"),
+            _ => format!("{family}.{model}"),
         };
         let factor = if shown == Shown::Percent { 100.0 } else { 1.0 };
         finished.r#final.get(&name).map(|mean| Estimate {
@@ -169,7 +227,7 @@ fn run_table(finished: &Finished) -> Table {
         rows: models
             .iter()
             .map(|model| Row {
-                label: format!("{model} model"),
+                label: if *model == "kin" { "kin".to_string() } else { format!("{model} model") },
                 baseline: false,
                 cells: families.iter().map(|family| cell(model, family)).collect(),
             })

@@ -112,8 +112,9 @@ impl<'a> Stage<'a> {
             dimension: smooth.dimension(self.data.first().map_or(0, |data| data.columns())),
             clusters: federation.clusters(),
             privacy,
+            targets: None,
         };
-        let context = Context { problem: Problem::Graph(smooth), privacy };
+        let context = Context { problem: Problem::Graph(smooth), privacy, infer: None };
         let mut live = start(method, &values, &context, run, &federation, &self.data).map_err(plain)?;
         if let Some((_, secrets)) = &self.privacy {
             let opening = |secret: &[u8; 32]| Opening { spent: 0, releases: 0, secret: *secret };

@@ -8,7 +8,7 @@ use super::svg::{Drawing, Width, colours, escape, rules};
 use super::table::{aligned, key, prepare};
 use super::{
     Better, Chart, Claim, Picture, Privacy, Report, Table, Verdict, bars, chart, distribution, heat, hover,
-    network, topology,
+    kin, network, topology,
 };
 
 const STYLE: &str = include_str!("report.css");
@@ -26,6 +26,7 @@ pub(super) fn drawings(report: &Report, pictures: &[Picture], width: Width) -> V
         Picture::Graphs(graphs) => topology::draw(graphs, width),
         Picture::Heat(maps) => heat::draw(maps, width),
         Picture::Bars(values) => bars::draw(values, width),
+        Picture::Kin(graph) => kin::draw(graph, width),
     });
     let graph = report.graph.iter().map(|graph| network::draw(graph, width));
     let mut all: Vec<Drawing> = charts.chain(spreads).chain(learnt).chain(graph).collect();
@@ -77,7 +78,10 @@ pub(super) fn page(report: &Report, pictures: &[Picture]) -> String {
     body.push_str("</header>\n");
     claims(&mut body, &report.claims);
     if let Some(table) = &report.table {
-        comparison(&mut body, table);
+        comparison(&mut body, table, "How the methods compare");
+    }
+    for table in &report.by_client {
+        comparison(&mut body, table, "What each client gets");
     }
     figures(&mut body, report, pictures);
     if let Some(spent) = &report.privacy {
@@ -189,12 +193,12 @@ fn capitalised(word: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-fn comparison(body: &mut String, table: &Table) {
+fn comparison(body: &mut String, table: &Table, title: &str) {
     let prepared = prepare(table);
     let key = key(table, "bold:");
     let _ = writeln!(
         body,
-        "<section>\n<h2>How the methods compare</h2>\n<div class=\"scroll\" role=\"region\" \
+        "<section>\n<h2>{title}</h2>\n<div class=\"scroll\" role=\"region\" \
          aria-label=\"Comparison\" tabindex=\"0\">\n<table class=\"comparison\">\n\
          <caption>{}</caption>\n<thead><tr><th scope=\"col\">Method</th>",
         escape(&table.caption)

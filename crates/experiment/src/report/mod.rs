@@ -12,6 +12,7 @@ mod force;
 mod heat;
 mod hover;
 mod html;
+mod kin;
 mod label;
 mod layout;
 mod network;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bars::Bars;
 pub use heat::{HeatMap, HeatMaps, HeatScale, heat_svg};
+pub use kin::{KinFound, KinGraph};
 pub use raster::png;
 pub use table::text_table;
 pub use topology::{Drawing, DrawnGraph, Panel, Topology, topology_svg};
@@ -49,6 +51,9 @@ pub struct Report {
     pub claims: Vec<Claim>,
     /// The methods compared.
     pub table: Option<Table>,
+    /// The same client by client.
+    #[serde(default)]
+    pub by_client: Vec<Table>,
     /// Curves.
     pub charts: Vec<Chart>,
     /// Spread over clients.
@@ -293,6 +298,8 @@ pub enum Picture {
     Heat(HeatMaps),
     /// One named value each.
     Bars(Bars),
+    /// Clients and their kin.
+    Kin(KinGraph),
 }
 
 impl Report {

@@ -62,7 +62,7 @@ pub(super) const NEUTRALS: [(&str, &str, &str); 5] = [
 
 /// The colour of the methods people compare most; neighbours in a typical figure are far apart.
 /// Where two share a colour, the earlier one keeps it and the later one moves if both appear.
-const FIXED: [(&str, usize); 16] = [
+const FIXED: [(&str, usize); 17] = [
     ("pgfl", 0),
     ("gfl", 1),
     ("adaptive", 2),
@@ -70,6 +70,7 @@ const FIXED: [(&str, usize); 16] = [
     ("local", 4),
     ("pgfl-0", 5),
     ("centralized", 6),
+    ("pooled", 6),
     ("one-cloud", 7),
     ("gfedmtl", 8),
     ("single-step", 9),

@@ -3,12 +3,16 @@
 use super::{Metric, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::model::{Loss, Model, accuracy, fit, log_loss, mean_squared_error};
-use fedkin_core::numeric::{distance2, norm2};
+use fedkin_core::model::{Loss, Model, Quality, accuracy, fit, log_loss, mean_squared_error, quality};
+use fedkin_core::numeric::{distance2, log10, norm2};
 use fedkin_data::World;
 use fedkin_runtime::Judge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Squared errors of the truth below this share of its squared norm are not told apart: a tenth of the rounding of
+/// doubles, squared.
+const ROUNDING: f64 = 0.01 * f64::EPSILON * f64::EPSILON;
 
 struct Column {
     name: String,
@@ -43,7 +47,7 @@ pub(crate) struct LinearScorer {
 
 impl LinearScorer {
     /// What can be measured in this world on a method's models; `wanted` keeps only some of the models.
-    /// Scores on training records beside a test set are taken only where the headline asks for them.
+    /// Some metrics are taken only where the headline asks for them, see [`Metric::on_demand`].
     pub(crate) fn new(
         world: &World,
         model: &Model,
@@ -79,13 +83,12 @@ impl LinearScorer {
         }
         if tested {
             match model.loss {
-                Loss::Logistic => metrics.extend([Metric::Accuracy, Metric::LogLoss]),
+                Loss::Logistic => metrics.extend(super::PROBABLE),
                 _ => metrics.push(Metric::Mse),
             }
         }
-        if headline.is_some_and(|name| name.starts_with(Metric::TrainAccuracy.name())) {
-            metrics.push(Metric::TrainAccuracy);
-        }
+        let asked = headline.and_then(Metric::named).filter(|metric| metric.on_demand());
+        metrics.extend(asked.filter(|metric| !metric.of_truth() || !truth.is_empty()));
         if metrics.is_empty() {
             metrics.push(Metric::TrainLoss);
         }
@@ -103,8 +106,8 @@ impl LinearScorer {
                 columns.push(Column { name, metric, model: 0, active_only: true });
             }
         }
-        let keep_test = tested
-            && columns.iter().any(|c| matches!(c.metric, Metric::Mse | Metric::Accuracy | Metric::LogLoss));
+        let keep_test =
+            tested && columns.iter().any(|c| c.metric == Metric::Mse || super::PROBABLE.contains(&c.metric));
         let keep_train =
             columns.iter().any(|c| matches!(c.metric, Metric::TrainLoss | Metric::TrainAccuracy));
         let groups = if keep_train {
@@ -191,9 +194,14 @@ impl Judge for LinearScorer {
     fn score(&self, member: &Member, active: bool, which: usize, w: &[f64], row: &mut [f64]) {
         let k = member.id as usize;
         let deviation = |(target, norm): &(Vec<f64>, f64)| distance2(w, target) / norm;
+        let off = || distance2(w, &self.truth[self.cluster[k] as usize].0);
+        // A model that is right to the bit would be infinitely good on a logarithmic scale, and so would every mean.
+        let squared = || off().max(ROUNDING * self.truth[self.cluster[k] as usize].1) / w.len() as f64;
         let on_test = |score: fn(&Model, &Dataset, &[f64]) -> f64| {
             self.test[k].as_ref().map_or(f64::NAN, |test| score(&self.model, test, w))
         };
+        // One pass over the test records serves all that is measured on probabilities.
+        let mut judged: Option<Quality> = None;
         let mut last: Option<(Metric, f64)> = None;
         for place in &self.by_model[which] {
             if place.active_only && !active {
@@ -205,9 +213,14 @@ impl Judge for LinearScorer {
                 _ => match place.metric {
                     Metric::Nmsd => deviation(&self.truth[self.cluster[k] as usize]),
                     Metric::Reference => deviation(&self.references[self.cluster[k] as usize]),
+                    Metric::Msd => squared(),
+                    Metric::LogMsd => log10(squared()),
+                    Metric::Distance => off().sqrt(),
                     Metric::Mse => on_test(mean_squared_error),
-                    Metric::Accuracy => on_test(accuracy),
-                    Metric::LogLoss => on_test(log_loss),
+                    metric if super::PROBABLE.contains(&metric) => match &self.test[k] {
+                        Some(test) => metric.of(judged.get_or_insert_with(|| quality(&self.model, test, w))),
+                        None => f64::NAN,
+                    },
                     Metric::TrainLoss => log_loss(&self.model, &self.train[k], w),
                     Metric::TrainAccuracy => accuracy(&self.model, &self.train[k], w),
                     _ => f64::NAN,

@@ -1,6 +1,6 @@
 //! What can be measured, and how it is shown.
 
-use fedkin_core::numeric::decibel;
+use fedkin_core::numeric::{decibel, log10};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,12 +9,22 @@ pub enum Metric {
     Nmsd,
     /// The same against a least-squares model of the cluster's pooled test data, (19) of GFedMtl.
     Reference,
+    /// Squared distance to the true model over the number of coordinates, (13) of the `PersFL` paper by d.
+    Msd,
+    /// log10 of the same for each client: its mean weighs a client that is a hundred times nearer as two steps.
+    LogMsd,
+    /// Distance to the true model.
+    Distance,
     /// Mean squared error on the client's test records.
     Mse,
     /// Share of right labels on the client's test records.
     Accuracy,
     /// Mean loss on the client's test records.
     LogLoss,
+    /// Mean squared error of the probabilities on the client's test records.
+    Brier,
+    /// Expected calibration error on the client's test records, in ten bins of equal width.
+    Calibration,
     /// Mean loss on the client's training records, where there are no others.
     TrainLoss,
     /// Share of right labels on the client's training records: what settings may be chosen by.
@@ -42,6 +52,8 @@ pub enum Metric {
 pub enum Shown {
     /// In decibels, lower is better; averaged before the logarithm is taken.
     Decibel,
+    /// As log10, lower is better; averaged before the logarithm is taken.
+    Log10,
     /// In decibels, higher is better.
     Gain,
     /// In percent, higher is better.
@@ -59,9 +71,14 @@ impl Metric {
         match self {
             Metric::Nmsd => "nmsd",
             Metric::Reference => "reference",
+            Metric::Msd => "msd",
+            Metric::LogMsd => "log_msd",
+            Metric::Distance => "distance",
             Metric::Mse => "mse",
             Metric::Accuracy => "accuracy",
             Metric::LogLoss => "log_loss",
+            Metric::Brier => "brier",
+            Metric::Calibration => "calibration",
             Metric::TrainLoss => "train_loss",
             Metric::TrainAccuracy => "train_accuracy",
             Metric::Mcc => "mcc",
@@ -75,12 +92,17 @@ impl Metric {
         }
     }
 
-    pub(super) const ALL: [Metric; 15] = [
+    pub(super) const ALL: [Metric; 20] = [
         Metric::Nmsd,
         Metric::Reference,
+        Metric::Msd,
+        Metric::LogMsd,
+        Metric::Distance,
         Metric::Mse,
         Metric::Accuracy,
         Metric::LogLoss,
+        Metric::Brier,
+        Metric::Calibration,
         Metric::TrainLoss,
         Metric::TrainAccuracy,
         Metric::Mcc,
@@ -93,14 +115,35 @@ impl Metric {
         Metric::Density,
     ];
 
+    /// The metric that a column or a headline names.
+    pub(super) fn named(column: &str) -> Option<Metric> {
+        let name = column.split('.').next().unwrap_or_default();
+        Metric::ALL.into_iter().find(|metric| metric.name() == name)
+    }
+
+    /// Whether it is taken only where the headline asks for it: beside others it would say the same in other units,
+    /// or cost a look at every training record.
+    pub(super) fn on_demand(self) -> bool {
+        matches!(self, Metric::TrainAccuracy | Metric::Msd | Metric::LogMsd | Metric::Distance)
+    }
+
+    /// Whether it needs the true model.
+    pub(super) fn of_truth(self) -> bool {
+        matches!(self, Metric::Nmsd | Metric::Msd | Metric::LogMsd | Metric::Distance)
+    }
+
     /// How the metric of a column is shown.
     pub fn shown(column: &str) -> Shown {
         let name = column.split('.').next().unwrap_or_default();
-        if name == "snr" {
-            return Shown::Gain;
+        match name {
+            "snr" => return Shown::Gain,
+            "found" => return Shown::Percent,
+            "clusters" => return Shown::Neutral,
+            _ => {}
         }
-        match Metric::ALL.into_iter().find(|metric| metric.name() == name) {
+        match Metric::named(name) {
             Some(Metric::Nmsd | Metric::Reference) => Shown::Decibel,
+            Some(Metric::Msd) => Shown::Log10,
             Some(Metric::Accuracy | Metric::TrainAccuracy) => Shown::Percent,
             Some(Metric::Mcc | Metric::Nmi | Metric::Rand | Metric::Fmi) => Shown::Score,
             Some(Metric::Density) => Shown::Neutral,
@@ -114,6 +157,7 @@ impl Shown {
     pub fn value(self, mean: f64) -> f64 {
         match self {
             Shown::Decibel | Shown::Gain => decibel(mean),
+            Shown::Log10 => log10(mean),
             Shown::Percent => 100.0 * mean,
             Shown::Plain | Shown::Score | Shown::Neutral => mean,
         }
@@ -123,6 +167,7 @@ impl Shown {
     pub fn error(self, mean: f64, error: f64) -> f64 {
         match self {
             Shown::Decibel | Shown::Gain => 10.0 / std::f64::consts::LN_10 * error / mean,
+            Shown::Log10 => error / mean / std::f64::consts::LN_10,
             Shown::Percent => 100.0 * error,
             Shown::Plain | Shown::Score | Shown::Neutral => error,
         }
@@ -132,6 +177,7 @@ impl Shown {
     pub fn unit(self) -> &'static str {
         match self {
             Shown::Decibel | Shown::Gain => "dB",
+            Shown::Log10 => "log10",
             Shown::Percent => "%",
             Shown::Plain | Shown::Score | Shown::Neutral => "",
         }

@@ -3,29 +3,51 @@
 //! A column is named `metric.model`, such as `nmsd.served`. In a simulation the truth is known, and the
 //! scores are taken outside the privacy model: no client releases anything for them.
 
+mod classes;
 mod graph;
+mod hypothesis;
 mod linear;
 mod metric;
 
 pub use metric::{Metric, Shown};
 
+use classes::ClassScorer;
 use fedkin_core::Member;
-use fedkin_core::model::Problem;
+use fedkin_core::model::{Problem, Quality};
 use fedkin_data::World;
 use fedkin_runtime::Judge;
 use graph::GraphScorer;
+use hypothesis::HypothesisScorer;
 use linear::LinearScorer;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Above this a weight is an edge, where the config does not say.
 pub(crate) const EDGE: f64 = 1e-4;
 
+/// What is measured on probabilities of labels.
+const PROBABLE: [Metric; 4] = [Metric::Accuracy, Metric::LogLoss, Metric::Brier, Metric::Calibration];
+
+impl Metric {
+    /// Its part of what one pass over the records found.
+    fn of(self, quality: &Quality) -> f64 {
+        match self {
+            Metric::Accuracy | Metric::TrainAccuracy => quality.accuracy,
+            Metric::LogLoss | Metric::TrainLoss => quality.log_loss,
+            Metric::Brier => quality.brier,
+            Metric::Calibration => quality.calibration,
+            _ => f64::NAN,
+        }
+    }
+}
+
 /// Scores the models of a world's clients.
 pub struct Scorer(Kind);
 
 enum Kind {
     Linear(LinearScorer),
+    Classes(ClassScorer),
     Graph(GraphScorer),
+    Hypothesis(HypothesisScorer),
 }
 
 /// What the config asks for.
@@ -40,13 +62,17 @@ pub struct Wanted<'a> {
 
 impl Scorer {
     /// What can be measured in this world on a method's models.
-    /// Scores on training records beside a test set are taken only where the headline asks for them.
+    /// Some metrics are taken only where the headline asks for them.
     pub fn new(world: &World, problem: &Problem, personal: &[&'static str], wanted: &Wanted<'_>) -> Self {
         Self(match problem {
             Problem::Linear(model) => {
                 Kind::Linear(LinearScorer::new(world, model, personal, wanted.models, wanted.headline))
             }
+            Problem::Classes(model) => Kind::Classes(ClassScorer::new(world, model, personal, wanted)),
             Problem::Graph(smooth) => Kind::Graph(GraphScorer::new(world, smooth, personal, wanted)),
+            Problem::Agnostic(kinds) => {
+                Kind::Hypothesis(HypothesisScorer::new(world, kinds, personal, wanted))
+            }
         })
     }
 
@@ -54,14 +80,18 @@ impl Scorer {
     pub fn names(&self) -> Vec<String> {
         match &self.0 {
             Kind::Linear(scorer) => scorer.names(),
+            Kind::Classes(scorer) => scorer.names(),
             Kind::Graph(scorer) => scorer.names(),
+            Kind::Hypothesis(scorer) => scorer.names(),
         }
     }
 
     fn judge(&self) -> &dyn Judge {
         match &self.0 {
             Kind::Linear(scorer) => scorer,
+            Kind::Classes(scorer) => scorer,
             Kind::Graph(scorer) => scorer,
+            Kind::Hypothesis(scorer) => scorer,
         }
     }
 }

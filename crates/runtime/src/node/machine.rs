@@ -3,7 +3,7 @@
 use crate::live::Models;
 use crate::local::Fault;
 use fedkin_core::algorithm::registry::{self, Visitor};
-use fedkin_core::algorithm::{Algorithm, Context, Held, Run, ServerView};
+use fedkin_core::algorithm::{Algorithm, Context, FoundKin, Held, Run, ServerView};
 use fedkin_core::codec::Damaged;
 use fedkin_core::params::Values;
 use fedkin_core::privacy::{Account, Chain};
@@ -58,6 +58,8 @@ pub trait ServerMachine: Send + Sync {
     fn held(&self, out: &mut Models<'_>);
     /// Numbers about its work, by name.
     fn gauges(&self) -> Vec<(String, f64)>;
+    /// Who was found to be kin of whom, by client id; nothing where the method does not find out.
+    fn kin(&self) -> Option<FoundKin>;
     /// Why the run could not go on, where it could not.
     fn complaint(&self) -> Option<String>;
 }
@@ -115,6 +117,9 @@ impl<A: Algorithm> ServerMachine for OneServer<A> {
         let state = self.node.server().state();
         self.setting.algorithm.gauges(state, &mut |name, value| all.push((name.to_string(), value)));
         all
+    }
+    fn kin(&self) -> Option<FoundKin> {
+        self.node.server().kin(&self.setting.algorithm, &self.setting.run)
     }
     fn complaint(&self) -> Option<String> {
         self.setting.algorithm.complaint(self.node.server().state())

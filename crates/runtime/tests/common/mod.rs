@@ -4,7 +4,8 @@
 use fedkin_core::algorithm::registry;
 use fedkin_core::algorithm::{Admm, Algorithm, Context, Pgfl, Phase, Run};
 use fedkin_core::graph::Topology;
-use fedkin_core::model::{Loss, Model, Problem};
+use fedkin_core::hypothesis::Kinds;
+use fedkin_core::model::{Loss, Model, Problem, Softmax};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::{Bound, Clip, DpSgd, OneShot, Privacy, Sampler, Tally, Unit, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
@@ -82,13 +83,14 @@ pub(crate) fn world(
         dimension: model.dimension(data[0].columns()),
         clusters: federation.clusters(),
         privacy: Privacy::None,
+        targets: None,
     };
     Small {
         federation,
         data,
         run,
         model,
-        context: Context { problem: Problem::Linear(model), privacy: Privacy::None },
+        context: Context { problem: Problem::Linear(model), privacy: Privacy::None, infer: None },
     }
 }
 
@@ -142,6 +144,23 @@ impl Small {
         world
     }
 
+    /// The same features with one of several classes as target, and a softmax model of them.
+    pub(crate) fn classes(mut self, classes: u32) -> Self {
+        let label = |row: &[f64]| {
+            let best = (0..classes as usize).max_by(|&a, &b| row[a].total_cmp(&row[b]));
+            best.unwrap_or(0) as f64
+        };
+        for data in &mut self.data {
+            let targets = (0..data.rows()).map(|i| label(data.row(i))).collect();
+            *data = Arc::new(Dataset::new(data.columns(), data.features().to_vec(), targets).unwrap());
+        }
+        let model =
+            Softmax { classes: classes as usize, regularisation: 0.3, bias: true, feature_norm: None };
+        self.context.problem = Problem::Classes(model);
+        self.run.dimension = model.dimension(self.data[0].columns());
+        self
+    }
+
     pub(crate) fn some(mut self, clients_per_server: u32) -> Self {
         self.run.clients_per_server = Some(clients_per_server);
         self
@@ -168,6 +187,11 @@ impl Small {
                 context.privacy = run.privacy;
             }
         }
+        if name == "persfl-agnostic" {
+            // Different kinds of model, one of them with parameters.
+            context.problem = Problem::Agnostic(mixed());
+            run.dimension = self.data[0].columns();
+        }
         Self { federation, data: self.data.clone(), run, model: self.model, context }
     }
 
@@ -176,6 +200,19 @@ impl Small {
         let at = self.arranged(name);
         start(name, values, &at.context, at.run, &at.federation, &at.data).unwrap()
     }
+}
+
+/// Trees, nearest neighbours and ridge models in one federation of clients with a few records each.
+pub(crate) fn mixed() -> Kinds {
+    let kinds = ["tree", "knn", "ridge"].map(text).to_vec();
+    let raw = [
+        ("kind", text("mixed")),
+        ("kinds", Value::List(kinds)),
+        ("leaf", Value::Integer(2)),
+        ("neighbours", Value::Integer(2)),
+    ];
+    let raw = raw.map(|(key, value)| (key.to_string(), value)).into_iter().collect();
+    Kinds::new(&Values::check(fedkin_core::model::PARAMS, &raw).unwrap()).unwrap()
 }
 
 /// The parameters of a method: these, and defaults for the rest.

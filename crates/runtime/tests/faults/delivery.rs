@@ -84,21 +84,29 @@ impl<A: Algorithm> World<'_, A> {
         let host = self.host(envelope.to);
         self.took(host, effects)?;
         if matches!(envelope.message, Message::Ask(..)) {
-            let forged = forge(envelope);
             if self.clients[client as usize].step() == envelope.step && self.rng.below(8) == 0 {
-                self.lie_to_client(client, &forged)?;
+                self.lie_to_client(client, envelope)?;
             }
             if self.rng.below(16) == 0 {
-                self.ask_a_copy(client, &forged)?;
+                self.ask_a_copy(client, &forge(envelope, FIRST))?;
             }
         }
         Ok(())
     }
 
     /// P3: a second, different question in the last answered step is refused with an alarm.
-    fn lie_to_client(&mut self, client: u32, forged: &Envelope) -> Checked {
-        let effects = self.clients[client as usize].receive(forged, &mut self.scratch);
-        let alarm = Effect::Note(Note::Equivocation(forged.from, forged.step));
+    fn lie_to_client(&mut self, client: u32, ask: &Envelope) -> Checked {
+        let unreadable = Effect::Note(Note::Unreadable(ask.from, ask.step));
+        let alarm = Effect::Note(Note::Equivocation(ask.from, ask.step));
+        let (mut forged, mut effects) = (ask.clone(), vec![unreadable.clone()]);
+        // The byte of a number, wherever the method has numbers: a question that cannot be read is none.
+        for place in [FIRST, SECOND, LAST] {
+            forged = forge(ask, place);
+            effects = self.clients[client as usize].receive(&forged, &mut self.scratch);
+            if effects != [unreadable.clone()] {
+                break;
+            }
+        }
         self.stats.forged += 1;
         hold(effects == [alarm], "I2", || {
             format!("client {client} was asked two things in step {}: {effects:?}", forged.step)
@@ -138,11 +146,19 @@ fn drawn<'e, A: Algorithm>(
     (up, sent.map(|sent| sent.iter().zip(&exact).map(|(a, b)| a - b).collect()))
 }
 
+/// In the middle of the first number of a list of numbers.
+const FIRST: usize = 8 + 4;
+/// The same in a list of lists, after a word.
+const SECOND: usize = 8 + 4 + 8 + 4;
+/// The same of whatever comes last.
+const LAST: usize = usize::MAX;
+
 /// The same question about another centre, or under another label where the method sends none.
-fn forge(ask: &Envelope) -> Envelope {
+fn forge(ask: &Envelope, place: usize) -> Envelope {
     let mut forged = ask.clone();
     if let Message::Ask(label, _, down) = &mut forged.message {
-        match down.get_mut(8 + 4) {
+        let place = if place == LAST { down.len().saturating_sub(5) } else { place };
+        match down.get_mut(place) {
             Some(byte) => *byte ^= 0x55,
             None => label.part ^= 1,
         }

@@ -178,6 +178,28 @@ fn conformance_every_method_gives_the_same_bits_behind_messages() {
     }
 }
 
+/// The same with models of several classes, for the methods that take them; the others say so.
+#[test]
+fn conformance_models_of_several_classes_give_the_same_bits_behind_messages() {
+    let mut taken = Vec::new();
+    for row in registry::TABLE.iter().filter(|row| !row.graphs) {
+        let world = small(3, 30, 8, 6).classes(3);
+        let scenario = Scenario::of(row, &world, world.run.seed, &[]);
+        let at = world.arranged(row.name);
+        let started =
+            fedkin_runtime::start(row.name, &scenario.values, &at.context, at.run, &at.federation, &at.data);
+        if let Err(error) = started {
+            assert!(error.to_string().contains("several classes"), "{}: {error}", row.name);
+        } else {
+            play(&scenario, None).unwrap_or_else(|(_, text)| panic!("{text}"));
+            taken.push(row.name);
+        }
+    }
+    for name in ["fedavg", "local", "centralized", "pooled", "persfl", "ifca"] {
+        assert!(taken.contains(&name), "{name} refuses several classes");
+    }
+}
+
 /// I11 over hundreds of rounds: nothing but the ledgers grows.
 #[test]
 fn storage_is_flat_in_the_number_of_rounds() {

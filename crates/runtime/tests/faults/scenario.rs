@@ -59,6 +59,14 @@ fn federation(rng: &mut PublicRng, rounds: u32, seed: u64) -> Small {
     world(federation, data, ridge(0.01), seed, rounds)
 }
 
+/// Worlds are small: a target asks two others.
+fn few(row: &Row, mut set: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    if row.params.iter().any(|param| param.name == "candidates") {
+        set.entry("candidates".into()).or_insert(Value::Integer(2));
+    }
+    set
+}
+
 impl Scenario {
     pub(crate) fn new(seed: u64, deadline: bool) -> Self {
         let mut rng = PublicRng::named(seed, "fault scenario", 0, u32::from(deadline));
@@ -74,6 +82,9 @@ impl Scenario {
         let row = rows[seed as usize % rows.len()];
         world = if row.name == "fedavg" {
             world.dp_sgd(0.5, 14.0, budget, Sampler::Discrete)
+        } else if row.name.starts_with("persfl") || row.name == "ifca" {
+            // Has no mechanism, and says so.
+            world
         } else if row.graphs && rng.below(2) == 0 {
             // Every round asks everybody; with noise only the first does.
             world
@@ -83,7 +94,7 @@ impl Scenario {
         if rng.below(2) == 0 {
             world = world.some(1 + rng.below(4));
         }
-        let values = Values::check(row.params, &BTreeMap::new()).unwrap();
+        let values = Values::check(row.params, &few(row, BTreeMap::new())).unwrap();
         let world = world.arranged(row.name);
         let mut rates = Rates::draw(rng);
         let wipes_only = rng.below(12) == 0;
@@ -112,7 +123,7 @@ impl Scenario {
         Self {
             seed,
             row,
-            values: Values::check(row.params, &set).unwrap(),
+            values: Values::check(row.params, &few(row, set)).unwrap(),
             world: world.arranged(row.name),
             mode: Mode::Strict,
             rates: Rates { twice: 8, delay: 10, ..Rates::default() },

@@ -1,94 +1,82 @@
-//! Clustered linear regression: the standard experiment of the PGFL and `GFedMtl` papers, with all its knobs.
+//! Clustered linear regression: the standard experiments of the PGFL, `GFedMtl` and `PersFL` papers, with all their knobs.
 //!
 //! | symbol | meaning | key |
 //! |---|---|---|
 //! | d | number of features, x ~ N(0, I) | `dimension` |
 //! | w0 | common model, uniform on the unit sphere | |
 //! | gamma | shift of a cluster: its model is w0 (1 + gamma), gamma ~ U(-spread, spread) | `spread`, `gamma` |
+//! | w | model of a cluster that shares nothing with the others, U(-range, range) per coordinate | `models`, `range` |
+//! | `n_c` | clients of a cluster | `sizes` |
 //! | `D_k` | records of client k, uniform on whole numbers | `samples` |
 //! | noise | variance of client k's noise: y = x'w + sqrt(noise) N(0, 1) | `noise`, `noise_law` |
 //!
 //! Every client has a stream of its own, so clients are drawn in parallel and do not depend on each other.
 //! Test records follow the training records in the stream: asking for them does not change the training.
 
+mod params;
+
+pub(crate) use params::PARAMS;
+
 use crate::error::DataError;
-use crate::options::{self, CLIENTS, COUNT_RANGE, Clients};
-use crate::roster::{Roster, cluster_names, draw_clusters, numbered};
+use crate::options::{self, Clients};
+use crate::roster::{Roster, cluster_names, draw_clusters, equal_clusters, numbered, random_clusters};
 use crate::schema::{Feature, Schema};
 use crate::topology;
 use crate::world::{Client, World, assemble};
 use crate::{Request, Task};
 use fedkin_core::Dataset;
 use fedkin_core::numeric;
-use fedkin_core::params::{Kind, Param, Preset, Value, Values};
+use fedkin_core::params::{Value, Values};
 use fedkin_core::rng::{PublicRng, Random};
 use rayon::prelude::*;
 use std::sync::Arc;
 
 pub(crate) const NAME: &str = "synthetic.clustered-regression";
 
-const VARIANCE: Kind = Kind::Number { least: 0.0, most: 1e12, open: false };
-
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "clients_per_server",
-        kind: CLIENTS,
-        preset: Preset::Integer(15),
-        help: "number of clients of every server, or a list with one number per server",
-    },
-    Param {
-        name: "clusters",
-        kind: Kind::Integer { least: 1, most: 100_000 },
-        preset: Preset::Integer(3),
-        help: "number of clusters; the cluster of a client is uniform, and no cluster is empty",
-    },
-    Param {
-        name: "dimension",
-        kind: Kind::Integer { least: 1, most: 10_000_000 },
-        preset: Preset::Integer(60),
-        help: "number of features",
-    },
-    Param {
-        name: "samples",
-        kind: COUNT_RANGE,
-        preset: Preset::Absent,
-        help: "training records of a client, uniform in [from, to], or one number (default [2, 9])",
-    },
-    Param {
-        name: "spread",
-        kind: Kind::Number { least: 0.0, most: 1e6, open: false },
-        preset: Preset::Number(0.15),
-        help: "a cluster's model is the common one times 1 + gamma, gamma uniform in (-spread, spread)",
-    },
-    Param {
-        name: "gamma",
-        kind: Kind::Choice(&["scalar", "per-coordinate"]),
-        preset: Preset::Text("scalar"),
-        help: "one gamma per cluster (the papers' collinear models), or one per cluster and coordinate (same energy)",
-    },
-    Param {
-        name: "noise",
-        kind: Kind::Either(&[VARIANCE, Kind::List(&VARIANCE)]),
-        preset: Preset::Absent,
-        help: "variance of a client's noise, drawn in [from, to], or one number (default [0.01, 0.022])",
-    },
-    Param {
-        name: "noise_law",
-        kind: Kind::Choice(&["uniform", "fixed", "log-uniform"]),
-        preset: Preset::Text("uniform"),
-        help: "how the variance of a client is drawn from `noise`; fixed needs one number",
-    },
-    Param {
-        name: "test_samples",
-        kind: Kind::Either(&[Kind::Choice(&["none", "train"]), Kind::Integer { least: 1, most: 1_000_000 }]),
-        preset: Preset::Text("none"),
-        help: "test records of a client: none, as many as it trains on, or a number",
-    },
-];
+const SPREAD: f64 = 0.15;
+const PER_COORDINATE: &str = "per-coordinate";
 
 enum NoiseLaw {
     Uniform,
     LogUniform,
+}
+
+/// How the models of the clusters are drawn.
+enum Models {
+    /// A common model times 1 + gamma.
+    Shifted,
+    /// Every coordinate in (-range, range).
+    Uniform(f64),
+}
+
+impl Models {
+    fn read(values: &Values) -> Result<Self, DataError> {
+        let uniform = values.text("models") == Some("uniform");
+        match (uniform, values.number("range")) {
+            (true, Some(range)) => {
+                // Both have a preset, so a key that would do nothing shows by another value.
+                for (key, changed) in [
+                    ("spread", values.number("spread").is_some_and(|spread| spread != SPREAD)),
+                    ("gamma", values.text("gamma") == Some(PER_COORDINATE)),
+                ] {
+                    if changed {
+                        let message = "this key shifts a common model and does nothing with models = \"uniform\": remove it";
+                        return Err(DataError::config(key, message));
+                    }
+                }
+                Ok(Self::Uniform(range))
+            }
+            (true, None) => {
+                let message = "this key is required with models = \"uniform\": how far a coordinate reaches from zero, as in `range = 5`";
+                Err(DataError::config("range", message))
+            }
+            (false, Some(_)) => {
+                let message = "this key is of models = \"uniform\": set that as well, or remove it";
+                Err(DataError::config("range", message))
+            }
+            (false, None) => Ok(Self::Shifted),
+        }
+    }
 }
 
 enum TestSamples {
@@ -99,6 +87,8 @@ enum TestSamples {
 /// The checked knobs.
 struct Plan {
     dimension: usize,
+    clusters: usize,
+    models: Models,
     samples: (u32, u32),
     noise: (f64, f64),
     noise_law: NoiseLaw,
@@ -127,6 +117,8 @@ impl Plan {
         };
         Ok(Self {
             dimension: values.integer("dimension").unwrap_or(60) as usize,
+            clusters: values.integer("clusters").unwrap_or(3) as usize,
+            models: Models::read(values)?,
             samples: options::counts(values, "samples", (2, 9))?,
             noise,
             noise_law,
@@ -156,14 +148,17 @@ impl Plan {
         Err(DataError::config("samples", message))
     }
 
-    /// The model of every cluster: w0 (1 + gamma).
+    /// The model of every cluster.
     fn models(&self, values: &Values) -> Vec<Vec<f64>> {
         let mut rng = PublicRng::named(self.seed, "world/models", 0, 0);
-        let spread = values.number("spread").unwrap_or(0.15);
-        let per_coordinate = values.text("gamma") == Some("per-coordinate");
-        let clusters = values.integer("clusters").unwrap_or(3);
+        if let Models::Uniform(range) = self.models {
+            let model = |_| (0..self.dimension).map(|_| rng.between(-range, range)).collect();
+            return (0..self.clusters).map(model).collect();
+        }
+        let spread = values.number("spread").unwrap_or(SPREAD);
+        let per_coordinate = values.text("gamma") == Some(PER_COORDINATE);
         let common = direction(self.dimension, &mut rng);
-        (0..clusters)
+        (0..self.clusters)
             .map(|_| {
                 let mut gamma = rng.between(-spread, spread);
                 let mut shifted = Vec::with_capacity(common.len());
@@ -176,6 +171,16 @@ impl Plan {
                 shifted
             })
             .collect()
+    }
+
+    /// The cluster of every client.
+    fn clusters(&self, values: &Values, clients: usize) -> Result<Vec<u32>, DataError> {
+        let draw = match values.text("sizes") {
+            Some("equal") => equal_clusters,
+            Some("random") => random_clusters,
+            _ => draw_clusters,
+        };
+        draw("clusters", clients, self.clusters, self.seed)
     }
 
     fn client(
@@ -237,9 +242,8 @@ fn records(
 /// Draws the world.
 pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
     let values = request.values;
-    if request.task == Task::Classification {
-        let message =
-            format!("{NAME} has real targets, not classes 0 and 1: use a regression model such as ridge");
+    if matches!(request.task, Task::Classification | Task::Classes(_)) {
+        let message = format!("{NAME} has real targets, not classes: use a regression model such as ridge");
         return Err(DataError::config("source", message));
     }
     crate::signals::check::has_targets(request.task, NAME)?;
@@ -251,7 +255,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
     let server_of = per_server.servers_of_clients(servers.len())?;
     let models = plan.models(values);
     plan.fits(server_of.len())?;
-    let cluster_of = draw_clusters("clusters", server_of.len(), models.len(), request.seed)?;
+    let cluster_of = plan.clusters(values, server_of.len())?;
     let names = numbered("client", server_of.len(), 6);
     let clients = names
         .into_par_iter()

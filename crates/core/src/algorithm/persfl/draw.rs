@@ -1,0 +1,92 @@
+//! Who is asked for a step.
+
+use super::client_of;
+use crate::algorithm::Run;
+use crate::federation::{Federation, Member};
+use crate::rng::{PublicRng, Random};
+
+/// Who may be drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sampling {
+    /// Anybody else.
+    Uniform,
+    /// Anybody else of the roster's own cluster.
+    Cluster,
+    /// Those that were worth most, and those of which little is known.
+    Bandit,
+    /// The same for a while; then groups of kin train together.
+    Graph,
+}
+
+impl Sampling {
+    /// Whether rewards decide who is asked, so that targets tell all their losses.
+    pub(super) fn remembers(self) -> bool {
+        matches!(self, Sampling::Bandit | Sampling::Graph)
+    }
+}
+
+/// Adds `count` candidates of a target from all others: sorted, without repetition, never the target itself.
+pub(super) fn uniform(count: u32, target: usize, clients: usize, rng: &mut PublicRng, out: &mut Vec<u32>) {
+    let drawn = rng.choose(clients as u32 - 1, count);
+    out.extend(drawn.into_iter().map(|c| c + u32::from(c as usize >= target)));
+}
+
+/// The same from the target's own cluster in the roster.
+pub(super) fn of_cluster(
+    count: u32,
+    target: usize,
+    members: &[Member],
+    rng: &mut PublicRng,
+    out: &mut Vec<u32>,
+) {
+    let own = members[target].cluster;
+    let kin = |&c: &u32| c as usize != target && members[c as usize].cluster == own;
+    let others: Vec<u32> = (0..members.len() as u32).filter(kin).collect();
+    let drawn = rng.choose(others.len() as u32, count);
+    out.extend(drawn.into_iter().map(|c| others[c as usize]));
+}
+
+/// Whether every target has as many others to ask as it wants to.
+pub(super) fn possible(
+    sampling: Sampling,
+    count: u32,
+    federation: &Federation,
+    run: &Run,
+) -> Result<(), String> {
+    let members = federation.members();
+    if members.len() < 2 {
+        return Err(
+            "persfl learns from others, and this federation has one client only: add clients, or use \
+                    algorithm.name = \"local\""
+                .into(),
+        );
+    }
+    if sampling != Sampling::Cluster {
+        let others = members.len() - 1;
+        if count as usize > others {
+            return Err(format!(
+                "algorithm.candidates = {count}, but a target has {others} others to ask: set it to {others} or less"
+            ));
+        }
+        return Ok(());
+    }
+    let mut sizes = vec![0u32; federation.clusters()];
+    for member in members {
+        sizes[member.cluster as usize] += 1;
+    }
+    let targets = run.targets.as_ref().map_or(members.len(), |targets| targets.len());
+    for target in 0..targets {
+        let member = &members[client_of(run, target)];
+        let others = sizes[member.cluster as usize] - 1;
+        if count > others {
+            return Err(format!(
+                "algorithm.candidates = {count}, but client {:?} has {others} others in its cluster {:?}: set it to \
+                 {} or less, or algorithm.sampling = \"uniform\"",
+                federation.client_name(member.id),
+                federation.cluster_names()[member.cluster as usize],
+                others.max(1)
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,651 @@
+//! `PersFL`: a client finds its kin by probing, and learns from the steps that help it.
+//!
+//! Paper: Jung, `SarcheshmehPour` and Mohammadi, Personalized federated learning via active sampling, Algorithm 1.
+//!
+//! Each round a *target* t with model w draws B *candidates*. In the step PROBE each of them sends its gradient at w; in
+//! SELECT the target is offered the models these gradients lead to, and answers with the best by its own loss:
+//!
+//! ```text
+//! w_b  = w - eta grad L_b(w)              (1)   for every candidate b
+//! b*   = argmin L_t(w_b)                  (3)
+//! w   <- w_{b*}                                 if the guard accepts L_t(w_{b*})
+//! ```
+//!
+//! | symbol | here |
+//! |---|---|
+//! | B | `candidates` |
+//! | eta | `learning_rate` |
+//! | R | `run.rounds`: exactly so many rounds, two steps each |
+//! | `grad L` | `gradient_scale`: "mean" is (2/m) X'(Xw - y) as printed; "sum" is X'(Xw - y), which the published curves need |
+//! | C | `sampling`: who may be drawn |
+//!
+//! The paper trains one client; here any number of targets is trained at once, each with a model of its own at the
+//! server. What leaves a candidate are gradients, what leaves a target is an index and a loss: all of it is disclosed,
+//! none of it is private, and the ledger says so. Clients keep nothing. The server has every gradient and every model,
+//! so it applies the chosen step itself.
+//!
+//! `sampling = "cluster"` draws from the roster's own cluster of the target: the paper's oracle with `candidates = 1`.
+//!
+//! With rewards ("bandit", "graph") a target tells the losses of all B steps, the server remembers what each candidate
+//! was worth to it (`worth`), asks those again that were worth most, and averages the good steps. With "graph" that lasts
+//! for `warm_up` rounds; then rewards are cut into groups (`cut`), which train one model each with all their members,
+//! one query per client and round, and part with members that do not belong (`groups`).
+//!
+//! Reductions: one candidate from a cluster of identical clients is gradient descent; with B = n - 1 every other
+//! client is asked in every round.
+
+mod cut;
+mod draw;
+mod groups;
+mod worth;
+
+use super::guard::Watch;
+use super::registry::Method;
+use super::{
+    Algorithm, Ask, Cells, Closed, Context, Kin, Label, Now, Personal, Phase, Run, Seats, ServerView, Who,
+};
+use crate::dataset::Dataset;
+use crate::federation::{Federation, Member};
+use crate::model::{Parametric, Unsolved};
+use crate::numeric::update;
+use crate::params::{Kind, Param, Preset, Values};
+use crate::privacy::{Gate, Refusal, Released};
+use crate::record;
+use crate::rng::{PublicRng, Random};
+use draw::Sampling;
+use groups::{Groups, World};
+use std::sync::Arc;
+use worth::Worth;
+
+/// Candidates send gradients at the targets' models.
+const PROBE: Label = Label::new(0);
+/// Targets choose among the steps.
+const SELECT: Label = Label::new(1);
+
+/// Members of a group send gradient and loss at its model.
+const GATHER: Label = Label::new(2);
+/// Clients score the models of groups.
+const CHECK: Label = Label::new(3);
+
+/// Above this many clients, rewards of all pairs are more than a server should keep.
+const MOST_PAIRED: usize = 10_000;
+
+/// So many tries of a pair count for how sure the bandit is of it.
+const CAP: f64 = 3.0;
+/// Steps up to so many times the least loss are averaged, where rewards are remembered.
+const GOOD: f64 = 2.0;
+
+/// The method.
+#[derive(Debug, Clone)]
+pub struct PersFl {
+    model: Parametric,
+    candidates: u32,
+    learning_rate: f64,
+    sampling: Sampling,
+    guarded: bool,
+    summed: bool,
+    start: Start,
+    /// Rounds of probing before groups are formed, where they are.
+    warm_up: u32,
+    watched: bool,
+}
+
+/// Where models begin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Start {
+    Zero,
+    Uniform,
+    Normal,
+}
+
+record! {
+    /// What the server knows of all targets.
+    pub struct Central {
+        /// The models of the targets, one after the other.
+        models: Vec<f64>,
+        /// The candidates of this round, as many for every target, one target after the other.
+        candidates: Box<[u32]>,
+        /// Which of the models a candidate was shown belongs to the target, in the same order.
+        places: Box<[u32]>,
+        /// By client, where its list of targets begins; then the end of the last.
+        begins: Box<[u32]>,
+        /// The targets that clients are candidates for, client by client.
+        probes: Box<[u32]>,
+        /// By client: its gradients, in the order of its targets; empty where it did not answer.
+        gradients: Box<[Vec<f64>]>,
+        /// Queries so far.
+        queries: u64,
+        /// What clients were worth to targets, where that decides who is asked.
+        worth: Worth,
+        /// Groups of kin, once they are formed.
+        groups: Groups,
+    }
+    /// What the server keeps for one client.
+    pub struct Seat {
+        /// How many models it was sent.
+        offered: u32,
+        /// Its last answer.
+        choice: u32,
+        numbers: Vec<f64>,
+        /// The guard of a target.
+        watch: Watch,
+    }
+    /// PROBE: the models of the targets. SELECT: the steps to choose from, and where rewards are remembered the model
+    /// as it is. GATHER and CHECK: models of groups. At the end: the client's own model.
+    pub struct Down { models: Vec<f64> }
+    /// PROBE: one gradient per model. SELECT: the best step and its loss, or all losses. GATHER: gradient and loss.
+    /// CHECK: losses.
+    pub struct Up { choice: u32, numbers: Vec<f64> }
+}
+
+/// A client's records as the model sees them.
+#[derive(Debug)]
+pub struct Mine {
+    data: Arc<Dataset>,
+    /// The weight of |w|^2.
+    strength: f64,
+}
+
+impl Method for PersFl {
+    const PARAMS: &'static [Param] = &[
+        Param {
+            name: "targets",
+            kind: Kind::Either(&[Kind::Text, Kind::List(&Kind::Text)]),
+            preset: Preset::Text("all"),
+            help: "the clients that get a model: \"all\", a name, or a list of names; the others help",
+        },
+        Param {
+            name: "candidates",
+            kind: Kind::Integer { least: 1, most: 1_000_000 },
+            preset: Preset::Absent,
+            help: "clients that a target asks for a step in a round (B); 20 where absent, 5 with rewards",
+        },
+        Param {
+            name: "learning_rate",
+            kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
+            preset: Preset::Absent,
+            help: "size of a gradient step (eta); 0.01 where absent, 0.1 with rewards",
+        },
+        Param {
+            name: "sampling",
+            kind: Kind::Choice(&["uniform", "cluster", "bandit", "graph"]),
+            preset: Preset::Text("uniform"),
+            help: "who is drawn: anybody, clients of the target's own cluster in the roster (an oracle), those that were \
+                   worth most (bandit), or the same for a while until groups of kin train together (graph)",
+        },
+        Param {
+            name: "accept",
+            kind: Kind::Choice(&["guard", "paper"]),
+            preset: Preset::Text("guard"),
+            help: "refuse a best step far worse than usual, or take the least bad one as printed",
+        },
+        Param {
+            name: "gradient_scale",
+            kind: Kind::Choice(&["mean", "sum"]),
+            preset: Preset::Text("mean"),
+            help: "gradient of the mean loss of a candidate, or half its number of records times that",
+        },
+        Param {
+            name: "start",
+            kind: Kind::Choice(&["zero", "uniform", "normal"]),
+            preset: Preset::Text("zero"),
+            help: "first models: zero, uniform in [0, 1), or standard normal",
+        },
+        Param {
+            name: "warm_up",
+            kind: Kind::Integer { least: 1, most: 1_000_000 },
+            preset: Preset::Absent,
+            help: "sampling = \"graph\": rounds of probing before groups are formed; 40 where absent",
+        },
+        Param {
+            name: "purity",
+            kind: Kind::Flag,
+            preset: Preset::Absent,
+            help: "sampling = \"graph\": let members whose loss stays high leave, and split and merge groups; true where \
+                   absent",
+        },
+    ];
+
+    fn build(values: &Values, context: &Context) -> Result<Self, String> {
+        if context.privacy.demanded() {
+            return Err(
+                "persfl lets gradients, choices and losses out as they are, and has no mechanism for them: \
+                        set privacy.mechanism = \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\")"
+                    .into(),
+            );
+        }
+        let sampling = match values.text("sampling") {
+            Some("cluster") => Sampling::Cluster,
+            Some("bandit") => Sampling::Bandit,
+            Some("graph") => Sampling::Graph,
+            _ => Sampling::Uniform,
+        };
+        if sampling != Sampling::Graph {
+            for key in ["warm_up", "purity"] {
+                if values.get(key).is_some() {
+                    return Err(format!(
+                        "algorithm.{key} is for sampling = \"graph\": remove it, or set that"
+                    ));
+                }
+            }
+        }
+        // Rewards make small draws worth while, and the steps of several kin are averaged: they can be longer.
+        let (candidates, learning_rate) = if sampling.remembers() { (5, 0.1) } else { (20, 0.01) };
+        let wanted = values.integer("candidates").and_then(|b| u32::try_from(b).ok());
+        Ok(Self {
+            model: context.problem.parametric()?,
+            candidates: wanted.unwrap_or(candidates),
+            learning_rate: values.number("learning_rate").unwrap_or(learning_rate),
+            sampling,
+            guarded: values.text("accept") != Some("paper"),
+            summed: values.text("gradient_scale") == Some("sum"),
+            start: match values.text("start") {
+                Some("uniform") => Start::Uniform,
+                Some("normal") => Start::Normal,
+                _ => Start::Zero,
+            },
+            warm_up: values.integer("warm_up").and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(40),
+            watched: values.get("purity").is_none() || values.flag("purity"),
+        })
+    }
+}
+
+/// The number of a client among the targets.
+fn target_of(run: &Run, id: u32) -> Option<usize> {
+    match &run.targets {
+        None => Some(id as usize),
+        Some(targets) => targets.binary_search(&id).ok(),
+    }
+}
+
+/// The client behind a number of a target.
+fn client_of(run: &Run, target: usize) -> usize {
+    run.targets.as_ref().map_or(target, |targets| targets[target] as usize)
+}
+
+impl PersFl {
+    /// The steps a target is offered: its candidates that answered, with the place of their gradient.
+    fn offers<'a>(
+        &self,
+        server: &'a Central,
+        dimension: usize,
+        target: usize,
+    ) -> impl Iterator<Item = (u32, &'a [f64])> + use<'a> {
+        let count = self.candidates as usize;
+        let range = target * count..(target + 1) * count;
+        server.candidates[range.clone()].iter().zip(&server.places[range]).filter_map(move |(&c, &place)| {
+            let at = place as usize * dimension;
+            server.gradients[c as usize].get(at..at + dimension).map(|gradient| (c, gradient))
+        })
+    }
+
+    /// (1), in place.
+    fn step(&self, model: &mut [f64], gradient: &[f64]) {
+        update(model, gradient, |w, g| w - self.learning_rate * g);
+    }
+
+    /// Whether a step belongs to the groups.
+    fn grouped(&self, step: u32) -> bool {
+        self.sampling == Sampling::Graph && step > 2 * self.warm_up
+    }
+
+    /// A client's model; empty where it has none.
+    fn model_of<'a>(server: &'a Central, run: &Run, id: u32) -> &'a [f64] {
+        if !server.groups.is_empty() {
+            return server.groups.model_of(id);
+        }
+        let d = run.dimension;
+        target_of(run, id).map_or(&[], |target| &server.models[target * d..(target + 1) * d])
+    }
+
+    /// A target has answered: notes rewards, and takes the step if the guard lets it.
+    fn choose(&self, server: &mut Central, seat: &mut Seat, run: &Run, target: usize, clients: usize) {
+        let mut models = std::mem::take(&mut server.models);
+        let mut worth = std::mem::take(&mut server.worth);
+        let model = &mut models[target * run.dimension..(target + 1) * run.dimension];
+        if self.sampling.remembers() {
+            let offers = self.offers(server, run.dimension, target);
+            let (losses, before) = seat.numbers.split_at(seat.offered as usize);
+            let before = before.first().copied().unwrap_or(f64::NAN);
+            let least = losses[seat.choice as usize];
+            let accepted = !self.guarded || seat.watch.accepts(least);
+            // The loss is convex, or nearly so: the mean of good steps is at least as good as they are on average.
+            let good = |loss: f64| loss <= GOOD * least;
+            let share = self.learning_rate / losses.iter().filter(|loss| good(**loss)).count() as f64;
+            for ((client, gradient), &loss) in offers.zip(losses) {
+                worth.note(target, client as usize, clients, worth::reward(before, loss));
+                if accepted && good(loss) {
+                    update(model, gradient, |w, g| w - share * g);
+                }
+            }
+        } else if !self.guarded || seat.watch.accepts(seat.numbers[0]) {
+            let chosen = self.offers(server, run.dimension, target).nth(seat.choice as usize);
+            if let Some((_, gradient)) = chosen {
+                self.step(model, gradient);
+            }
+        }
+        (server.models, server.worth) = (models, worth);
+    }
+
+    /// Draws the candidates of every target and turns the lists round.
+    fn draw(
+        &self,
+        server: &mut Central,
+        seats: &mut Seats<'_, Seat>,
+        now: Now<'_>,
+        rng: &mut PublicRng,
+    ) -> Who {
+        let (run, members) = (now.at.run, now.at.members);
+        let targets = run.targets.as_ref().map_or(members.len(), |targets| targets.len());
+        let mut candidates = Vec::with_capacity(targets * self.candidates as usize);
+        let (count, clients) = (self.candidates, members.len());
+        for target in 0..targets {
+            let client = client_of(run, target);
+            match self.sampling {
+                Sampling::Uniform => draw::uniform(count, client, clients, rng, &mut candidates),
+                Sampling::Cluster => draw::of_cluster(count, client, members, rng, &mut candidates),
+                Sampling::Bandit | Sampling::Graph => {
+                    let cap = if self.sampling == Sampling::Graph { f64::INFINITY } else { CAP };
+                    server.worth.draw(count as usize, run, target, clients, cap, rng, &mut candidates);
+                }
+            }
+        }
+        let mut begins = vec![0u32; members.len() + 1];
+        for &candidate in &candidates {
+            begins[candidate as usize + 1] += 1;
+        }
+        for i in 1..begins.len() {
+            begins[i] += begins[i - 1];
+        }
+        let mut next = begins.clone();
+        let (mut probes, mut places) = (vec![0u32; candidates.len()], Vec::with_capacity(candidates.len()));
+        for (i, &candidate) in candidates.iter().enumerate() {
+            let at = &mut next[candidate as usize];
+            probes[*at as usize] = (i / self.candidates as usize) as u32;
+            places.push(*at - begins[candidate as usize]);
+            *at += 1;
+        }
+        let mut asked = Vec::new();
+        for i in 0..members.len() {
+            let offered = begins[i + 1] - begins[i];
+            if offered > 0 {
+                seats.get_mut(i).offered = offered;
+                asked.push(i as u32);
+            }
+        }
+        server.queries += candidates.len() as u64;
+        (server.candidates, server.places) = (candidates.into(), places.into());
+        (server.begins, server.probes) = (begins.into(), probes.into());
+        Who::Some(asked)
+    }
+}
+
+impl Algorithm for PersFl {
+    const NAME: &'static str = "persfl";
+    const LABELS: &'static [&'static str] = &["probe", "select", "gather", "check"];
+    const PERSONAL: &'static [&'static str] = &["client"];
+    type Local = Mine;
+    type Memory = ();
+    type Server = Central;
+    type Seat = Seat;
+    type Common = ();
+    type Down = Down;
+    type Up = Up;
+    type Share = ();
+
+    fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Central {
+        let targets = at.run.targets.as_ref().map_or(at.members.len(), |targets| targets.len());
+        let mut models = vec![0.0; targets * at.run.dimension];
+        match self.start {
+            Start::Zero => {}
+            Start::Uniform => models.iter_mut().for_each(|w| *w = rng.uniform()),
+            Start::Normal => models.iter_mut().for_each(|w| *w = rng.normal()),
+        }
+        let clients = at.members.len();
+        let worth =
+            if self.sampling.remembers() { Worth::unknown(targets, clients) } else { Worth::default() };
+        Central { models, gradients: vec![Vec::new(); clients].into(), worth, ..Central::default() }
+    }
+
+    fn seat(&self, _: ServerView<'_>, _: &Member) -> Seat {
+        Seat::default()
+    }
+
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        draw::possible(self.sampling, self.candidates, federation, run)?;
+        let clients = federation.members().len();
+        if self.sampling.remembers() && clients > MOST_PAIRED {
+            return Err(format!(
+                "algorithm.sampling by rewards keeps a number for every pair, too many for {clients} clients: use at most \
+                 {MOST_PAIRED}, or sampling = \"uniform\""
+            ));
+        }
+        if self.sampling == Sampling::Graph && run.targets.is_some() {
+            return Err(
+                "algorithm.sampling = \"graph\" finds kin among all clients: set targets = \"all\", or \
+                        sampling = \"bandit\""
+                    .into(),
+            );
+        }
+        if self.sampling == Sampling::Graph && run.rounds <= self.warm_up {
+            return Err(format!(
+                "algorithm.warm_up = {} leaves nothing of run.rounds = {} for the groups: raise the rounds, or lower it",
+                self.warm_up, run.rounds
+            ));
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, step: u32, _: &Run) -> u32 {
+        if self.grouped(step) { step - self.warm_up } else { step / 2 }
+    }
+
+    fn phase(&self, server: &Central, step: u32, run: &Run) -> Phase {
+        match step {
+            _ if self.rounds(step - 1, run) >= run.rounds => Phase::Deliver,
+            _ if self.grouped(step) => Phase::Ask(server.groups.label()),
+            _ if step % 2 == 1 => Phase::Ask(PROBE),
+            _ => Phase::Ask(SELECT),
+        }
+    }
+
+    fn plan(
+        &self,
+        server: &mut Central,
+        seats: &mut Seats<'_, Seat>,
+        now: Now<'_>,
+        rng: &mut PublicRng,
+    ) -> Who {
+        if now.label == PROBE {
+            return self.draw(server, seats, now, rng);
+        }
+        if self.grouped(now.step) {
+            let (asked, queries) = server.groups.lay_out(now.at.members.len());
+            server.queries += queries;
+            let d = now.at.run.dimension;
+            for &i in &asked {
+                seats.get_mut(i as usize).offered = (server.groups.sent(i as usize, d).len() / d) as u32;
+            }
+            return Who::Some(asked);
+        }
+        let run = now.at.run;
+        let mut asked = Vec::new();
+        for target in 0..server.models.len() / run.dimension {
+            let offered = self.offers(server, run.dimension, target).count() as u32;
+            if offered > 0 {
+                let client = client_of(run, target);
+                seats.get_mut(client).offered = offered;
+                asked.push(client as u32);
+            }
+        }
+        Who::Some(asked)
+    }
+
+    fn down(&self, server: &Central, _: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
+        let d = now.at.run.dimension;
+        let model = |target: usize| &server.models[target * d..(target + 1) * d];
+        out.models.clear();
+        if now.label == PROBE {
+            let id = member.id as usize;
+            for &target in &server.probes[server.begins[id] as usize..server.begins[id + 1] as usize] {
+                out.models.extend_from_slice(model(target as usize));
+            }
+        } else if self.grouped(now.step) {
+            out.models.extend_from_slice(server.groups.sent(member.id as usize, d));
+        } else if let Some(target) = target_of(now.at.run, member.id) {
+            for (_, gradient) in self.offers(server, d, target) {
+                let at = out.models.len();
+                out.models.extend_from_slice(model(target));
+                self.step(&mut out.models[at..], gradient);
+            }
+            if self.sampling.remembers() {
+                out.models.extend_from_slice(model(target));
+            }
+        }
+    }
+
+    fn serve(&self, server: &Central, _: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
+        out.models.clear();
+        out.models.extend_from_slice(Self::model_of(server, now.at.run, member.id));
+    }
+
+    fn fits(&self, seat: &Seat, now: Now<'_>, up: &Up) -> bool {
+        let (offered, d) = (seat.offered as usize, now.at.run.dimension);
+        match now.label {
+            PROBE => up.numbers.len() == offered * d,
+            GATHER => up.numbers.len() == d + 1,
+            CHECK => up.numbers.len() == offered,
+            _ => {
+                let losses = if self.sampling.remembers() { offered + 1 } else { 1 };
+                up.choice < seat.offered && up.numbers.len() == losses
+            }
+        }
+    }
+
+    fn cells(&self, _: ServerView<'_>) -> (usize, usize) {
+        (0, 0)
+    }
+
+    fn absorb(&self, _: &Central, seat: &mut Seat, _: Now<'_>, _: &Member, up: &Up, _: &mut Cells) {
+        seat.choice = up.choice;
+        seat.numbers.clone_from(&up.numbers);
+    }
+
+    fn close(&self, server: &mut Central, seats: &mut Seats<'_, Seat>, closed: &Closed<'_>, _: &Cells) {
+        let run = closed.now.at.run;
+        if closed.now.label == PROBE {
+            // What did not come leaves nothing of an earlier round behind.
+            server.gradients.iter_mut().for_each(Vec::clear);
+            for position in closed.values() {
+                std::mem::swap(&mut server.gradients[position], &mut seats.get_mut(position).numbers);
+            }
+            return;
+        }
+        let members = closed.now.at.members;
+        if self.grouped(closed.now.step) {
+            let mut answers: Vec<&[f64]> = vec![&[]; members.len()];
+            closed.values().for_each(|position| answers[position] = &seats.get(position).numbers);
+            let world = World { members, warm: &server.models, d: run.dimension, rate: self.learning_rate };
+            server.groups.close(&answers, &world);
+            return;
+        }
+        for position in closed.values() {
+            if let Some(target) = target_of(run, position as u32) {
+                self.choose(server, seats.get_mut(position), run, target, members.len());
+            }
+        }
+        if self.sampling == Sampling::Graph && closed.now.step == 2 * self.warm_up {
+            let labels = cut::groups(&server.worth.closeness(members.len()), members.len());
+            server.groups = Groups::new(&labels, &server.models, run.dimension, self.watched);
+        }
+    }
+
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Mine, Unsolved> {
+        let strength = self.model.regularisation() / at.members.len() as f64;
+        Ok(Mine { data: self.model.prepare(data), strength })
+    }
+
+    fn fits_ask(&self, mine: &Mine, ask: &Ask<'_, Self>) -> bool {
+        let length = self.model.length(&mine.data);
+        ask.down().models.len().is_multiple_of(length)
+    }
+
+    fn client(
+        &self,
+        mine: &Mine,
+        (): &mut (),
+        ask: Ask<'_, Self>,
+        gate: &mut Gate<'_>,
+        spare: Up,
+    ) -> Result<Released<Up>, Refusal> {
+        let (models, mut numbers) = (&ask.down().models, spare.numbers);
+        numbers.clear();
+        if ask.label() == PROBE {
+            let scale = if self.summed { 0.5 * mine.data.rows() as f64 } else { 1.0 };
+            numbers.resize(models.len(), 0.0);
+            self.model.gradients(&mine.data, mine.strength, models, scale, &mut numbers, gate.work);
+            return gate.disclose("gradients", Up { choice: 0, numbers });
+        }
+        if ask.label() == GATHER {
+            numbers.resize(models.len(), 0.0);
+            self.model.gradients(&mine.data, mine.strength, models, 1.0, &mut numbers, gate.work);
+            let mut loss = Vec::new();
+            self.model.objectives(&mine.data, mine.strength, models, &mut loss);
+            numbers.extend(loss);
+            return gate.disclose("gradient and loss", Up { choice: 0, numbers });
+        }
+        self.model.objectives(&mine.data, mine.strength, models, &mut numbers);
+        if ask.label() == CHECK {
+            return gate.disclose("losses of models", Up { choice: 0, numbers });
+        }
+        // The last is the model as it is.
+        let offered = numbers.len() - usize::from(self.sampling.remembers());
+        let best = (0..offered).min_by(|&a, &b| numbers[a].total_cmp(&numbers[b]));
+        let choice = best.ok_or(Refusal::Unsolved)?;
+        if self.sampling.remembers() {
+            return gate.disclose("losses of steps", Up { choice: choice as u32, numbers });
+        }
+        let loss = numbers[choice];
+        numbers.clear();
+        numbers.push(loss);
+        gate.disclose("choice and loss", Up { choice: choice as u32, numbers })
+    }
+
+    fn personal(&self, _: &Mine, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
+        out("client", &served.down().models);
+    }
+
+    fn look(&self, server: &Central, now: Now<'_>, member: &Member, (): &(), out: &mut Personal<'_>) -> bool {
+        out("client", Self::model_of(server, now.at.run, member.id));
+        true
+    }
+
+    fn gauges(&self, server: &Central, out: &mut dyn FnMut(&'static str, f64)) {
+        let targets = (server.candidates.len() / self.candidates as usize).max(1);
+        out("queries", server.queries as f64 / targets as f64);
+    }
+
+    fn kin(&self, server: &Central, _: &[Seat], at: ServerView<'_>) -> Option<Kin> {
+        if !self.sampling.remembers() {
+            return None;
+        }
+        let clients = at.members.len();
+        let clusters = match (server.groups.is_empty(), &at.run.targets) {
+            (false, _) => server.groups.labels(clients),
+            (true, None) => cut::groups(&server.worth.closeness(clients), clients),
+            (true, Some(_)) => Vec::new(),
+        };
+        let kin =
+            |&(a, b, worth): &(u32, u32, f64)| match (clusters.get(a as usize), clusters.get(b as usize)) {
+                (Some(a), Some(b)) => a == b,
+                _ => worth > 0.0,
+            };
+        let mut edges = server.worth.pairs(at.run, clients);
+        edges.retain(kin);
+        Some(Kin { edges, clusters })
+    }
+
+    fn advice(&self) -> &'static str {
+        "lower `algorithm.learning_rate`, or set `algorithm.accept` to \"guard\""
+    }
+}

@@ -1,0 +1,102 @@
+//! Scores of hypotheses without parameters in common: what they predict of records.
+
+use super::{Metric, Wanted, next_identity};
+use fedkin_core::Member;
+use fedkin_core::dataset::Dataset;
+use fedkin_core::hypothesis::{Fitted, Kinds};
+use fedkin_data::World;
+use fedkin_runtime::Judge;
+use std::sync::Arc;
+
+struct Column {
+    name: String,
+    metric: Metric,
+    model: usize,
+    /// Only clients with this kind of model.
+    kind: Option<usize>,
+}
+
+pub(crate) struct HypothesisScorer {
+    columns: Vec<Column>,
+    kinds: Kinds,
+    identity: u64,
+    test: Vec<Option<Arc<Dataset>>>,
+    train: Vec<Arc<Dataset>>,
+}
+
+impl HypothesisScorer {
+    /// Errors on test records, or on those of training where there are no others. With classes the mean squared error is
+    /// that of the probabilities.
+    pub(crate) fn new(world: &World, kinds: &Kinds, personal: &[&'static str], wanted: &Wanted<'_>) -> Self {
+        let tested = world.test.iter().any(Option::is_some);
+        let mut metrics = Vec::new();
+        match (tested, kinds.classes()) {
+            (true, true) => metrics.extend([Metric::Accuracy, Metric::Mse]),
+            (true, false) => metrics.push(Metric::Mse),
+            (false, _) => metrics.push(Metric::TrainLoss),
+        }
+        if wanted.headline.is_some_and(|name| name.starts_with(Metric::TrainAccuracy.name())) {
+            metrics.push(Metric::TrainAccuracy);
+        }
+        let mut columns = Vec::new();
+        for metric in metrics {
+            for (which, name) in personal.iter().enumerate() {
+                if wanted.models.is_empty() || wanted.models.iter().any(|wanted| wanted == name) {
+                    let column = format!("{}.{name}", metric.name());
+                    columns.push(Column { name: column, metric, model: which, kind: None });
+                }
+            }
+            // Different kinds in one federation: what each of them gains, by the client's own model.
+            for (number, kind) in kinds.all().iter().enumerate().filter(|_| kinds.all().len() > 1) {
+                let column = format!("{}.{}", metric.name(), kind.name());
+                if columns.iter().all(|known: &Column| known.name != column) {
+                    columns.push(Column { name: column, metric, model: 0, kind: Some(number) });
+                }
+            }
+        }
+        let trained =
+            columns.iter().any(|column| matches!(column.metric, Metric::TrainLoss | Metric::TrainAccuracy));
+        Self {
+            columns,
+            kinds: *kinds,
+            identity: next_identity(),
+            test: world.test.clone(),
+            train: if trained { world.train.clone() } else { Vec::new() },
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.name.clone()).collect()
+    }
+}
+
+impl Judge for HypothesisScorer {
+    fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn score(&self, member: &Member, _: bool, which: usize, model: &[f64], row: &mut [f64]) {
+        let id = member.id as usize;
+        let records = |metric: Metric| match metric {
+            Metric::TrainLoss | Metric::TrainAccuracy => self.train.get(id),
+            _ => self.test.get(id).and_then(Option::as_ref),
+        };
+        let own = self.kinds.number_of(member.id);
+        for (place, &Column { metric, model: model_of, kind, .. }) in self.columns.iter().enumerate() {
+            if model_of != which || kind.is_some_and(|kind| kind != own) {
+                continue;
+            }
+            let Some(data) = records(metric) else { continue };
+            // A model that cannot be read has no score.
+            let Ok(hypothesis) = Fitted::read(model, data.columns()) else { continue };
+            row[place] = match metric {
+                Metric::Accuracy | Metric::TrainAccuracy => hypothesis.accuracy(data),
+                _ => hypothesis.squared_error(data),
+            };
+        }
+    }
+
+    fn identity(&self) -> Option<u64> {
+        Some(self.identity)
+    }
+}
