@@ -36,19 +36,16 @@
 
 mod cut;
 mod draw;
+mod exchange;
 mod groups;
+mod settings;
 mod worth;
 
 use super::guard::Watch;
-use super::registry::Method;
-use super::{
-    Algorithm, Ask, Cells, Closed, Context, Kin, Label, Now, Personal, Phase, Run, Seats, ServerView, Who,
-};
+use super::{Algorithm, Ask, Cells, Closed, Kin, Label, Now, Personal, Phase, Run, Seats, ServerView, Who};
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
 use crate::model::{Parametric, Unsolved};
-use crate::numeric::update;
-use crate::params::{Kind, Param, Preset, Values};
 use crate::privacy::{Gate, Refusal, Released};
 use crate::record;
 use crate::rng::{PublicRng, Random};
@@ -146,110 +143,6 @@ pub struct Mine {
     strength: f64,
 }
 
-impl Method for PersFl {
-    const PARAMS: &'static [Param] = &[
-        Param {
-            name: "targets",
-            kind: Kind::Either(&[Kind::Text, Kind::List(&Kind::Text)]),
-            preset: Preset::Text("all"),
-            help: "the clients that get a model: \"all\", a name, or a list of names; the others help",
-        },
-        Param {
-            name: "candidates",
-            kind: Kind::Integer { least: 1, most: 1_000_000 },
-            preset: Preset::Absent,
-            help: "clients that a target asks for a step in a round (B); 20 where absent, 5 with rewards",
-        },
-        Param {
-            name: "learning_rate",
-            kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-            preset: Preset::Absent,
-            help: "size of a gradient step (eta); 0.01 where absent, 0.1 with rewards",
-        },
-        Param {
-            name: "sampling",
-            kind: Kind::Choice(&["uniform", "cluster", "bandit", "graph"]),
-            preset: Preset::Text("uniform"),
-            help: "who is drawn: anybody, clients of the target's own cluster in the roster (an oracle), those that were \
-                   worth most (bandit), or the same for a while until groups of kin train together (graph)",
-        },
-        Param {
-            name: "accept",
-            kind: Kind::Choice(&["guard", "paper"]),
-            preset: Preset::Text("guard"),
-            help: "refuse a best step far worse than usual, or take the least bad one as printed",
-        },
-        Param {
-            name: "gradient_scale",
-            kind: Kind::Choice(&["mean", "sum"]),
-            preset: Preset::Text("mean"),
-            help: "gradient of the mean loss of a candidate, or half its number of records times that",
-        },
-        Param {
-            name: "start",
-            kind: Kind::Choice(&["zero", "uniform", "normal"]),
-            preset: Preset::Text("zero"),
-            help: "first models: zero, uniform in [0, 1), or standard normal",
-        },
-        Param {
-            name: "warm_up",
-            kind: Kind::Integer { least: 1, most: 1_000_000 },
-            preset: Preset::Absent,
-            help: "sampling = \"graph\": rounds of probing before groups are formed; 40 where absent",
-        },
-        Param {
-            name: "purity",
-            kind: Kind::Flag,
-            preset: Preset::Absent,
-            help: "sampling = \"graph\": let members whose loss stays high leave, and split and merge groups; true where \
-                   absent",
-        },
-    ];
-
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        if context.privacy.demanded() {
-            return Err(
-                "persfl lets gradients, choices and losses out as they are, and has no mechanism for them: \
-                        set privacy.mechanism = \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\")"
-                    .into(),
-            );
-        }
-        let sampling = match values.text("sampling") {
-            Some("cluster") => Sampling::Cluster,
-            Some("bandit") => Sampling::Bandit,
-            Some("graph") => Sampling::Graph,
-            _ => Sampling::Uniform,
-        };
-        if sampling != Sampling::Graph {
-            for key in ["warm_up", "purity"] {
-                if values.get(key).is_some() {
-                    return Err(format!(
-                        "algorithm.{key} is for sampling = \"graph\": remove it, or set that"
-                    ));
-                }
-            }
-        }
-        // Rewards make small draws worth while, and the steps of several kin are averaged: they can be longer.
-        let (candidates, learning_rate) = if sampling.remembers() { (5, 0.1) } else { (20, 0.01) };
-        let wanted = values.integer("candidates").and_then(|b| u32::try_from(b).ok());
-        Ok(Self {
-            model: context.problem.parametric()?,
-            candidates: wanted.unwrap_or(candidates),
-            learning_rate: values.number("learning_rate").unwrap_or(learning_rate),
-            sampling,
-            guarded: values.text("accept") != Some("paper"),
-            summed: values.text("gradient_scale") == Some("sum"),
-            start: match values.text("start") {
-                Some("uniform") => Start::Uniform,
-                Some("normal") => Start::Normal,
-                _ => Start::Zero,
-            },
-            warm_up: values.integer("warm_up").and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(40),
-            watched: values.get("purity").is_none() || values.flag("purity"),
-        })
-    }
-}
-
 /// The number of a client among the targets.
 fn target_of(run: &Run, id: u32) -> Option<usize> {
     match &run.targets {
@@ -261,123 +154,6 @@ fn target_of(run: &Run, id: u32) -> Option<usize> {
 /// The client behind a number of a target.
 fn client_of(run: &Run, target: usize) -> usize {
     run.targets.as_ref().map_or(target, |targets| targets[target] as usize)
-}
-
-impl PersFl {
-    /// The steps a target is offered: its candidates that answered, with the place of their gradient.
-    fn offers<'a>(
-        &self,
-        server: &'a Central,
-        dimension: usize,
-        target: usize,
-    ) -> impl Iterator<Item = (u32, &'a [f64])> + use<'a> {
-        let count = self.candidates as usize;
-        let range = target * count..(target + 1) * count;
-        server.candidates[range.clone()].iter().zip(&server.places[range]).filter_map(move |(&c, &place)| {
-            let at = place as usize * dimension;
-            server.gradients[c as usize].get(at..at + dimension).map(|gradient| (c, gradient))
-        })
-    }
-
-    /// (1), in place.
-    fn step(&self, model: &mut [f64], gradient: &[f64]) {
-        update(model, gradient, |w, g| w - self.learning_rate * g);
-    }
-
-    /// Whether a step belongs to the groups.
-    fn grouped(&self, step: u32) -> bool {
-        self.sampling == Sampling::Graph && step > 2 * self.warm_up
-    }
-
-    /// A client's model; empty where it has none.
-    fn model_of<'a>(server: &'a Central, run: &Run, id: u32) -> &'a [f64] {
-        if !server.groups.is_empty() {
-            return server.groups.model_of(id);
-        }
-        let d = run.dimension;
-        target_of(run, id).map_or(&[], |target| &server.models[target * d..(target + 1) * d])
-    }
-
-    /// A target has answered: notes rewards, and takes the step if the guard lets it.
-    fn choose(&self, server: &mut Central, seat: &mut Seat, run: &Run, target: usize, clients: usize) {
-        let mut models = std::mem::take(&mut server.models);
-        let mut worth = std::mem::take(&mut server.worth);
-        let model = &mut models[target * run.dimension..(target + 1) * run.dimension];
-        if self.sampling.remembers() {
-            let offers = self.offers(server, run.dimension, target);
-            let (losses, before) = seat.numbers.split_at(seat.offered as usize);
-            let before = before.first().copied().unwrap_or(f64::NAN);
-            let least = losses[seat.choice as usize];
-            let accepted = !self.guarded || seat.watch.accepts(least);
-            // The loss is convex, or nearly so: the mean of good steps is at least as good as they are on average.
-            let good = |loss: f64| loss <= GOOD * least;
-            let share = self.learning_rate / losses.iter().filter(|loss| good(**loss)).count() as f64;
-            for ((client, gradient), &loss) in offers.zip(losses) {
-                worth.note(target, client as usize, clients, worth::reward(before, loss));
-                if accepted && good(loss) {
-                    update(model, gradient, |w, g| w - share * g);
-                }
-            }
-        } else if !self.guarded || seat.watch.accepts(seat.numbers[0]) {
-            let chosen = self.offers(server, run.dimension, target).nth(seat.choice as usize);
-            if let Some((_, gradient)) = chosen {
-                self.step(model, gradient);
-            }
-        }
-        (server.models, server.worth) = (models, worth);
-    }
-
-    /// Draws the candidates of every target and turns the lists round.
-    fn draw(
-        &self,
-        server: &mut Central,
-        seats: &mut Seats<'_, Seat>,
-        now: Now<'_>,
-        rng: &mut PublicRng,
-    ) -> Who {
-        let (run, members) = (now.at.run, now.at.members);
-        let targets = run.targets.as_ref().map_or(members.len(), |targets| targets.len());
-        let mut candidates = Vec::with_capacity(targets * self.candidates as usize);
-        let (count, clients) = (self.candidates, members.len());
-        for target in 0..targets {
-            let client = client_of(run, target);
-            match self.sampling {
-                Sampling::Uniform => draw::uniform(count, client, clients, rng, &mut candidates),
-                Sampling::Cluster => draw::of_cluster(count, client, members, rng, &mut candidates),
-                Sampling::Bandit | Sampling::Graph => {
-                    let cap = if self.sampling == Sampling::Graph { f64::INFINITY } else { CAP };
-                    server.worth.draw(count as usize, run, target, clients, cap, rng, &mut candidates);
-                }
-            }
-        }
-        let mut begins = vec![0u32; members.len() + 1];
-        for &candidate in &candidates {
-            begins[candidate as usize + 1] += 1;
-        }
-        for i in 1..begins.len() {
-            begins[i] += begins[i - 1];
-        }
-        let mut next = begins.clone();
-        let (mut probes, mut places) = (vec![0u32; candidates.len()], Vec::with_capacity(candidates.len()));
-        for (i, &candidate) in candidates.iter().enumerate() {
-            let at = &mut next[candidate as usize];
-            probes[*at as usize] = (i / self.candidates as usize) as u32;
-            places.push(*at - begins[candidate as usize]);
-            *at += 1;
-        }
-        let mut asked = Vec::new();
-        for i in 0..members.len() {
-            let offered = begins[i + 1] - begins[i];
-            if offered > 0 {
-                seats.get_mut(i).offered = offered;
-                asked.push(i as u32);
-            }
-        }
-        server.queries += candidates.len() as u64;
-        (server.candidates, server.places) = (candidates.into(), places.into());
-        (server.begins, server.probes) = (begins.into(), probes.into());
-        Who::Some(asked)
-    }
 }
 
 impl Algorithm for PersFl {
