@@ -194,8 +194,8 @@ fn words(metric: &str, model: &str, thing: &str) -> String {
         ("clusters", "kin") => "clusters found".to_string(),
         ("merged", "kin") => "found clusters that hold two true ones".to_string(),
         ("nmi", "kin") => "NMI of found and true clusters".to_string(),
-        ("rand", "kin") => "Rand index of the same".to_string(),
-        ("fmi", "kin") => "Fowlkes-Mallows index of the same".to_string(),
+        ("rand", "kin") => "Rand index of found and true clusters".to_string(),
+        ("fmi", "kin") => "Fowlkes-Mallows of found and true".to_string(),
         ("kkt", _) => "distance from the optimality conditions".to_string(),
         (metric, model) => {
             let name = match metric {

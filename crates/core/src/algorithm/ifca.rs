@@ -26,6 +26,7 @@
 //! Reductions: k = 1 with "gradient" is gradient descent on the mean loss; with one client per cluster and right picks
 //! every client descends alone.
 
+use super::prepared::Prepared;
 use super::registry::Method;
 use super::{
     Algorithm, Ask, Cells, Closed, Context, Held, Kin, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
@@ -78,13 +79,6 @@ record! {
     pub struct Menu { models: Vec<f64> }
     /// The picked model, the gradient at it or the model after the steps, and last the loss before them.
     pub struct Pick { model: u32, numbers: Vec<f64> }
-}
-
-/// A client's records as the model sees them.
-#[derive(Debug)]
-pub struct Mine {
-    data: Arc<Dataset>,
-    strength: f64,
 }
 
 impl Method for Ifca {
@@ -196,7 +190,7 @@ impl Ifca {
     }
 
     /// The model with the least loss and that loss; the first of equals.
-    fn pick(&self, mine: &Mine, models: &[f64], losses: &mut Vec<f64>) -> Option<(usize, f64)> {
+    fn pick(&self, mine: &Prepared, models: &[f64], losses: &mut Vec<f64>) -> Option<(usize, f64)> {
         self.model.objectives(&mine.data, mine.strength, models, losses);
         let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b]))?;
         Some((best, losses[best]))
@@ -207,7 +201,7 @@ impl Algorithm for Ifca {
     const NAME: &'static str = "ifca";
     const LABELS: &'static [&'static str] = &["restart"];
     const PERSONAL: &'static [&'static str] = &["client", "first"];
-    type Local = Mine;
+    type Local = Prepared;
     type Memory = ();
     type Server = Attempts;
     type Seat = Picked;
@@ -321,12 +315,11 @@ impl Algorithm for Ifca {
         }
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Mine, Unsolved> {
-        let strength = self.model.regularisation() / at.members.len() as f64;
-        Ok(Mine { data: self.model.prepare(data), strength })
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Prepared, Unsolved> {
+        Ok(Prepared::new(&self.model, data, at))
     }
 
-    fn fits_ask(&self, mine: &Mine, ask: &Ask<'_, Self>) -> bool {
+    fn fits_ask(&self, mine: &Prepared, ask: &Ask<'_, Self>) -> bool {
         let length = self.model.length(&mine.data);
         let (common, down) = (&ask.common().models, &ask.down().models);
         !common.is_empty() && common.len().is_multiple_of(length) && down.len().is_multiple_of(length)
@@ -334,7 +327,7 @@ impl Algorithm for Ifca {
 
     fn client(
         &self,
-        mine: &Mine,
+        mine: &Prepared,
         (): &mut (),
         ask: Ask<'_, Self>,
         gate: &mut Gate<'_>,
@@ -371,7 +364,7 @@ impl Algorithm for Ifca {
         gate.disclose("picked model, its loss, and a step from it", Pick { model: picked as u32, numbers })
     }
 
-    fn personal(&self, mine: &Mine, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
+    fn personal(&self, mine: &Prepared, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
         let (models, length) = (&served.down().models, self.model.length(&mine.data));
         if let Some((picked, _)) = self.pick(mine, models, &mut Vec::new()) {
             out("client", &models[picked * length..(picked + 1) * length]);

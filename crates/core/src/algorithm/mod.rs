@@ -7,6 +7,7 @@
 
 mod admm;
 mod agnostic;
+mod candidates;
 mod centralized;
 mod fedavg;
 mod fedgl;
@@ -18,6 +19,7 @@ mod infer;
 mod local;
 mod persfl;
 mod pgfl;
+mod prepared;
 pub mod registry;
 mod single_step;
 

@@ -40,6 +40,7 @@ mod mine;
 #[cfg(test)]
 mod tests;
 
+use super::candidates;
 use super::guard::Watch;
 use super::registry::Method;
 use super::{
@@ -277,19 +278,7 @@ impl Algorithm for PersFlAgnostic {
     }
 
     fn suits(&self, federation: &Federation, _: &Run) -> Result<(), String> {
-        let others = federation.members().len() - 1;
-        if others == 0 {
-            return Err("persfl-agnostic learns from others, and this federation has one client only: add clients, or use \
-                 algorithm.name = \"local\""
-                .into());
-        }
-        if self.candidates as usize > others {
-            return Err(format!(
-                "algorithm.candidates = {}, but a target has {others} others to ask: set it to {others} or less",
-                self.candidates
-            ));
-        }
-        Ok(())
+        candidates::enough(Self::NAME, self.candidates, federation.members().len())
     }
 
     fn plan(&self, _: &mut Central, seats: &mut Seats<'_, Seat>, now: Now<'_>, rng: &mut PublicRng) -> Who {

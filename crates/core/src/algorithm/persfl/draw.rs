@@ -2,6 +2,7 @@
 
 use super::client_of;
 use crate::algorithm::Run;
+use crate::algorithm::candidates;
 use crate::federation::{Federation, Member};
 use crate::rng::{PublicRng, Random};
 
@@ -54,21 +55,8 @@ pub(super) fn possible(
     run: &Run,
 ) -> Result<(), String> {
     let members = federation.members();
-    if members.len() < 2 {
-        return Err(
-            "persfl learns from others, and this federation has one client only: add clients, or use \
-                    algorithm.name = \"local\""
-                .into(),
-        );
-    }
-    if sampling != Sampling::Cluster {
-        let others = members.len() - 1;
-        if count as usize > others {
-            return Err(format!(
-                "algorithm.candidates = {count}, but a target has {others} others to ask: set it to {others} or less"
-            ));
-        }
-        return Ok(());
+    if sampling != Sampling::Cluster || members.len() < 2 {
+        return candidates::enough("persfl", count, members.len());
     }
     let mut sizes = vec![0u32; federation.clusters()];
     for member in members {

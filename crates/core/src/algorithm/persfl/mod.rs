@@ -42,6 +42,7 @@ mod settings;
 mod worth;
 
 use super::guard::Watch;
+use super::prepared::Prepared;
 use super::{Algorithm, Ask, Cells, Closed, Kin, Label, Now, Personal, Phase, Run, Seats, ServerView, Who};
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
@@ -135,14 +136,6 @@ record! {
     pub struct Up { choice: u32, numbers: Vec<f64> }
 }
 
-/// A client's records as the model sees them.
-#[derive(Debug)]
-pub struct Mine {
-    data: Arc<Dataset>,
-    /// The weight of |w|^2.
-    strength: f64,
-}
-
 /// The number of a client among the targets.
 fn target_of(run: &Run, id: u32) -> Option<usize> {
     match &run.targets {
@@ -160,7 +153,7 @@ impl Algorithm for PersFl {
     const NAME: &'static str = "persfl";
     const LABELS: &'static [&'static str] = &["probe", "select", "gather", "check"];
     const PERSONAL: &'static [&'static str] = &["client"];
-    type Local = Mine;
+    type Local = Prepared;
     type Memory = ();
     type Server = Central;
     type Seat = Seat;
@@ -336,19 +329,18 @@ impl Algorithm for PersFl {
         }
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Mine, Unsolved> {
-        let strength = self.model.regularisation() / at.members.len() as f64;
-        Ok(Mine { data: self.model.prepare(data), strength })
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Prepared, Unsolved> {
+        Ok(Prepared::new(&self.model, data, at))
     }
 
-    fn fits_ask(&self, mine: &Mine, ask: &Ask<'_, Self>) -> bool {
+    fn fits_ask(&self, mine: &Prepared, ask: &Ask<'_, Self>) -> bool {
         let length = self.model.length(&mine.data);
         ask.down().models.len().is_multiple_of(length)
     }
 
     fn client(
         &self,
-        mine: &Mine,
+        mine: &Prepared,
         (): &mut (),
         ask: Ask<'_, Self>,
         gate: &mut Gate<'_>,
@@ -387,7 +379,7 @@ impl Algorithm for PersFl {
         gate.disclose("choice and loss", Up { choice: choice as u32, numbers })
     }
 
-    fn personal(&self, _: &Mine, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
+    fn personal(&self, _: &Prepared, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
         out("client", &served.down().models);
     }
 
