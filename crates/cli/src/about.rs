@@ -7,7 +7,6 @@ use crate::output::{self, Facts, STRONG, count, paint};
 use clap::CommandFactory;
 use fedkin_core::algorithm::registry::{self, Row};
 use fedkin_core::params::{Param, Preset};
-use fedkin_data::Options;
 use fedkin_experiment::{Plan, Prepared, config, tables};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -118,13 +117,6 @@ fn described(method: &Method) -> String {
         }
     }
     text
-}
-
-/// Summarises a file.
-pub(crate) fn inspect(args: &args::Inspect) -> Result<(), Failure> {
-    let options = Options { client: args.client.clone(), target: args.target.clone() };
-    let found = fedkin_data::inspect(&args.file, &options)?;
-    if args.json { output::json(&found) } else { output::say(&found.to_string()) }
 }
 
 /// Checks a config with all its curves, and the data of its first repeat.

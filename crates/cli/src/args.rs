@@ -79,21 +79,14 @@ pub(crate) enum Command {
     Graph(crate::graph::Command),
     /// List the methods, or the parameters of one
     Algorithms(Algorithms),
-    /// Look at data before they are used
+    /// List and fetch public data, look at files, and see how records are dealt to clients
     #[command(subcommand)]
-    Data(DataCommand),
+    Data(crate::data::Command),
     /// Look at configs before they are run
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print a completion script for a shell
     Completions(Completions),
-}
-
-/// What `fedkin data` can do.
-#[derive(Debug, Subcommand)]
-pub(crate) enum DataCommand {
-    /// Summarise a CSV, Parquet, NPZ or IDX file
-    Inspect(Inspect),
 }
 
 /// What `fedkin config` can do.
@@ -200,11 +193,15 @@ pub(crate) struct Reproduce {
     #[arg(value_name = "NAME|FILE", required_unless_present = "list")]
     pub(crate) experiment: Option<String>,
     /// List the experiments that Fedkin brings along
-    #[arg(long, conflicts_with_all = ["experiment", "repeats", "set", "out", "threads"])]
+    #[arg(long, conflicts_with_all = ["experiment", "repeats", "quick", "set", "out", "threads"])]
     pub(crate) list: bool,
     /// Number of Monte Carlo repeats, instead of the experiment's own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeats: Option<u32>,
+    /// A first look: with what the [quick] section of the experiment sets, fewer rounds, clients or repeats, into
+    /// runs/<name>-quick
+    #[arg(long)]
+    pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) training: Training,
 }
@@ -356,22 +353,6 @@ pub(crate) struct Verify {
 pub(crate) struct Algorithms {
     /// Show this method with its parameters
     pub(crate) name: Option<String>,
-    /// Print one JSON object and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `fedkin data inspect`
-#[derive(Debug, clap::Args)]
-pub(crate) struct Inspect {
-    /// The file; its format is seen from its content
-    pub(crate) file: PathBuf,
-    /// Column that names the client [default: guessed]
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) client: Option<String>,
-    /// Column whose values are counted [default: guessed]
-    #[arg(long, value_name = "COLUMN")]
-    pub(crate) target: Option<String>,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub(crate) json: bool,

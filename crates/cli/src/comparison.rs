@@ -52,11 +52,35 @@ pub(crate) fn reproduce(args: &args::Reproduce) -> Result<(), Failure> {
     }
     input::threads(training.threads)?;
     let (source, base) = find(experiment)?;
+    if args.quick {
+        // The command line has the last word.
+        let mut quick = quick(&source)?;
+        quick.append(&mut overrides);
+        overrides = quick;
+    }
     let (comparison, report) = compare(&source, &base, &overrides, training)?;
     if training.json {
         return tell(&comparison, &report);
     }
     output::say(&format!("{}\n{}", body(&comparison), closing(&comparison, &report, &[])))
+}
+
+/// What `[quick]` of an experiment sets, under a name of its own: it is another run than the whole one.
+fn quick(source: &Source) -> Result<Vec<Override>, Failure> {
+    let config = config::load(source, &[], &tables()).map_err(fedkin_experiment::Error::from)?;
+    if config.quick.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} has no [quick] section, so there is no quick profile: run it without --quick, or shorten it yourself, as with \
+             --set run.rounds=10 --repeats 1",
+            source.name
+        )));
+    }
+    let mut sets = config.quick;
+    if !sets.iter().any(|set| set.key == "run.name") {
+        let name = format!("{}-quick", config.run.text("name").unwrap_or("experiment"));
+        sets.push(Override { key: "run.name".into(), value: Value::Text(name) });
+    }
+    Ok(sets)
 }
 
 /// A path means a file; a word means the library, unless a file of that name is there and no experiment.
@@ -99,6 +123,9 @@ fn body(comparison: &Comparison) -> String {
     let (tables, pairs) = figures::by_client(comparison);
     for one in &tables {
         let _ = write!(table, "\n{}", text_table(one));
+    }
+    if let Some(tried) = figures::tuning(comparison) {
+        let _ = write!(table, "\n{}", text_table(&tried));
     }
     if !pairs.is_empty() {
         table.push('\n');

@@ -8,6 +8,7 @@ mod about;
 mod args;
 mod audit;
 mod comparison;
+mod data;
 mod failure;
 mod graph;
 mod input;
@@ -22,7 +23,7 @@ mod provision;
 mod results;
 mod run;
 
-use args::{Args, Command, ConfigCommand, DataCommand};
+use args::{Args, Command, ConfigCommand};
 use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
@@ -71,7 +72,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         Command::Ledger(args) => ledger::ledger(&args),
         Command::Graph(command) => graph::graph(&command),
         Command::Algorithms(args) => about::algorithms(&args),
-        Command::Data(DataCommand::Inspect(args)) => about::inspect(&args),
+        Command::Data(command) => data::data(&command),
         Command::Config(ConfigCommand::Check(args)) => about::check(&args),
         Command::Config(ConfigCommand::Reference) => about::reference(),
         Command::Completions(args) => about::completions(&args),

@@ -133,6 +133,10 @@ fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[S
         ),
     );
     facts.list("final", finals(finished));
+    let apart = apart(finished);
+    if !apart.is_empty() {
+        facts.list("over clients", apart);
+    }
     facts.add("privacy", privacy(finished));
     if let Some(from) = finished.privacy.refused_from {
         let many = finished.privacy.refused_clients;
@@ -185,6 +189,18 @@ fn finals(finished: &Finished) -> Vec<String> {
     rows.into_iter().map(|(name, value)| format!("{name:width$}  {value:>16}")).collect()
 }
 
+/// How far clients are apart, where models give probabilities: of accuracy alone, which everybody reads first.
+fn apart(finished: &Finished) -> Vec<String> {
+    let families = ["accuracy.", "global_accuracy.", "stopped_accuracy."];
+    let rows = finished.std.iter().filter(|(name, _)| families.iter().any(|family| name.starts_with(family)));
+    rows.filter_map(|(name, std)| {
+        let (metric, model) = name.split_once('.')?;
+        let worst = finished.worst_decile.get(name)?;
+        Some(format!("{}: std {std:.1} %, worst decile {worst:.1} %", words(metric, model, "model")))
+    })
+    .collect()
+}
+
 /// `nmsd` of `served` in words. Counts have no model.
 fn words(metric: &str, model: &str, thing: &str) -> String {
     match (metric, model) {
@@ -208,6 +224,11 @@ fn words(metric: &str, model: &str, thing: &str) -> String {
                 "msd" => "squared error per coordinate",
                 "log_msd" => "log10 of the squared error per coordinate",
                 "distance" => "distance to the truth",
+                "global_accuracy" => "accuracy on all clients' records",
+                "global_log_loss" => "log loss on all clients' records",
+                "validation_accuracy" => "validation accuracy",
+                "validation_log_loss" => "validation log loss",
+                "stopped_accuracy" => "accuracy, stopped early,",
                 "held_out" => "held-out objective",
                 "step_times_lipschitz" => "step times Lipschitz constant (1 at most)",
                 "consensus_moved" => "squared move of the consensus",

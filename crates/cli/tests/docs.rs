@@ -179,6 +179,11 @@ fn the_how_tos_work_when_followed() {
 }
 
 #[test]
+fn the_page_on_data_works_when_followed() {
+    check("docs/guide/data.md");
+}
+
+#[test]
 fn the_page_on_graphs_works_when_followed() {
     check("docs/guide/graphs.md");
 }
@@ -207,7 +212,11 @@ fn every_page_of_the_guide_is_followed() {
         .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "md"))
         .collect();
     pages.sort_unstable();
-    assert_eq!(pages, ["graphs.md", "howto.md", "kin.md", "tutorial.md"], "give a new page its test here");
+    assert_eq!(
+        pages,
+        ["data.md", "graphs.md", "howto.md", "kin.md", "tutorial.md"],
+        "give a new page its test here"
+    );
 }
 
 #[test]
@@ -220,6 +229,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/reproductions.md",
         "docs/guide/tutorial.md",
         "docs/guide/howto.md",
+        "docs/guide/data.md",
         "docs/guide/graphs.md",
         "docs/guide/kin.md",
     ] {

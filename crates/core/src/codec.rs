@@ -12,6 +12,12 @@ pub trait Sink {
     fn bytes(&mut self, bytes: &[u8]);
     /// Numbers that mean something.
     fn numbers(&mut self, numbers: &[f64]);
+    /// Numbers that mean something and are all of single precision.
+    fn narrow_numbers(&mut self, numbers: &[f64]) {
+        for number in numbers {
+            self.bytes(&(*number as f32).to_le_bytes());
+        }
+    }
     /// How many values of a list follow.
     fn length(&mut self, count: usize) {
         self.bytes(&(count as u64).to_le_bytes());
@@ -79,6 +85,13 @@ impl Sink for Bytes {
         self.0.resize(start + numbers.len() * 8, 0);
         for (slot, number) in self.0[start..].as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
             *slot = number.to_le_bytes();
+        }
+    }
+    fn narrow_numbers(&mut self, numbers: &[f64]) {
+        let start = self.0.len();
+        self.0.resize(start + numbers.len() * 4, 0);
+        for (slot, number) in self.0[start..].as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
+            *slot = (*number as f32).to_le_bytes();
         }
     }
 }
@@ -208,6 +221,9 @@ impl Sink for Count {
     fn numbers(&mut self, numbers: &[f64]) {
         self.0 += numbers.len();
     }
+    fn narrow_numbers(&mut self, numbers: &[f64]) {
+        self.numbers(numbers);
+    }
 }
 
 /// The lengths of all lists of a value: two values of one shape can be computed with together.
@@ -243,6 +259,9 @@ impl Sink for Door {
     fn numbers(&mut self, numbers: &[f64]) {
         // A number that is not finite makes the sum so, too.
         self.norm2 += crate::numeric::norm2(numbers);
+    }
+    fn narrow_numbers(&mut self, numbers: &[f64]) {
+        self.numbers(numbers);
     }
 }
 
@@ -393,6 +412,46 @@ impl Codec for Vec<f64> {
     }
 }
 
+/// Parameters of a model. Those of a net are numbers of single precision kept in f64: where all are, they take half the
+/// bytes, and nothing is lost either way.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Weights(pub Vec<f64>);
+
+impl std::ops::Deref for Weights {
+    type Target = Vec<f64>;
+    fn deref(&self) -> &Vec<f64> {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Weights {
+    fn deref_mut(&mut self) -> &mut Vec<f64> {
+        &mut self.0
+    }
+}
+
+impl Codec for Weights {
+    fn schema() -> String {
+        "weights".into()
+    }
+    fn put<S: Sink>(&self, sink: &mut S) {
+        let narrow = self.iter().all(|value| f64::from(*value as f32).to_bits() == value.to_bits());
+        sink.length(self.len());
+        narrow.put(sink);
+        if narrow { sink.narrow_numbers(self) } else { sink.numbers(self) }
+    }
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        let count = reader.length(4)?;
+        if bool::get(reader)? {
+            let (numbers, _) = reader.take(count.checked_mul(4).ok_or(Damaged)?)?.as_chunks::<4>();
+            Ok(Self(numbers.iter().map(|number| f64::from(f32::from_le_bytes(*number))).collect()))
+        } else {
+            let (numbers, _) = reader.take(count.checked_mul(8).ok_or(Damaged)?)?.as_chunks::<8>();
+            Ok(Self(numbers.iter().map(|number| f64::from_le_bytes(*number)).collect()))
+        }
+    }
+}
+
 /// A list of values that are not plain numbers.
 impl<T: Codec> Codec for Box<[T]> {
     fn schema() -> String {
@@ -487,6 +546,24 @@ mod tests {
         let mut huge = bytes;
         huge[12..20].copy_from_slice(&u64::MAX.to_le_bytes());
         assert_eq!(Pick::from_bytes(&huge), Err(Damaged));
+    }
+
+    #[test]
+    fn weights_take_half_the_bytes_where_nothing_is_lost() {
+        let narrow = Weights(vec![1.5, -0.0, f64::from(0.1f32), f64::from(f32::MIN_POSITIVE)]);
+        let wide = Weights(vec![1.5, 0.1]);
+        assert_eq!((narrow.to_bytes().len(), wide.to_bytes().len()), (9 + 16, 9 + 16));
+        for weights in [narrow, wide, Weights::default(), Weights(vec![f64::INFINITY, 1e300])] {
+            let bytes = weights.to_bytes();
+            let again = Weights::from_bytes(&bytes).unwrap();
+            assert!(weights.iter().zip(again.iter()).all(|(a, b)| a.to_bits() == b.to_bits()));
+            assert_eq!(weights.len(), again.len());
+            assert_eq!(Digest::of(&weights), *blake3::hash(&bytes).as_bytes());
+            assert!((0..bytes.len()).all(|cut| Weights::from_bytes(&bytes[..cut]).is_err()));
+            let mut door = Door::default();
+            weights.put(&mut door);
+            assert_eq!(door.norm2, crate::numeric::norm2(&weights));
+        }
     }
 
     #[test]

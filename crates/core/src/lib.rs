@@ -1,6 +1,7 @@
 //! The maths and the state machines of Fedkin: no I/O, no clock, no async, no global random numbers.
 //!
 //! - [`federation`]: who takes part; [`graph`]: the graph of servers.
+//! - [`denoise`]: clients' models smoothed over a graph of clients.
 //! - [`eigen`]: the spectrum of a symmetric matrix.
 //! - [`hypothesis`]: trees, nearest neighbours and forests, fitted to weighted records.
 //! - [`model`]: objective, gradient, proximal step, prediction.
@@ -13,6 +14,7 @@
 pub mod algorithm;
 pub mod codec;
 pub mod dataset;
+pub mod denoise;
 pub mod eigen;
 pub mod federation;
 pub mod fingerprint;

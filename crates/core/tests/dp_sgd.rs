@@ -3,8 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 use fedkin_core::algorithm::registry::Method;
-use fedkin_core::algorithm::{Algorithm, Context, FedAvg, ROUND, Run};
+use fedkin_core::algorithm::{Algorithm, AsStar, Context, ROUND, Run};
 use fedkin_core::codec::Codec;
+use fedkin_core::codec::Weights;
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model, Problem};
 use fedkin_core::params::{Value, Values};
@@ -15,6 +16,7 @@ use fedkin_core::{Dataset, Entry, Federation};
 use std::sync::Arc;
 
 const D: usize = 64;
+type FedAvg = AsStar<fedkin_core::algorithm::FedAvg>;
 type Down = <FedAvg as Algorithm>::Down;
 type Common = <FedAvg as Algorithm>::Common;
 type Up = <FedAvg as Algorithm>::Up;
@@ -52,6 +54,7 @@ impl Bench {
             clusters: 1,
             privacy,
             targets: None,
+            kin: None,
         };
         let algorithm =
             FedAvg::build(&values, &Context { problem: Problem::Linear(model), privacy, infer: None })
@@ -70,9 +73,9 @@ impl Bench {
 
     /// What the node answers to a model.
     fn upload(&self, node: &mut ClientNode<FedAvg>, step: u32, model: f64) -> Vec<f64> {
-        let common = Common { model: vec![model; D] }.to_bytes();
+        let common = Common { model: Weights(vec![model; D]) }.to_bytes();
         let share = 1.0 / (self.rate() * D as f64);
-        let down = Down { keep: 1.0, share }.to_bytes();
+        let down = Down { keep: 1.0, share, pull: 0.0 }.to_bytes();
         let (from, to) = (Peer::Server(0), Peer::Client(0));
         let welcome = Message::Welcome(0, node.chain().head.seq);
         node.receive(&Envelope { from, to, step: 0, message: welcome }, &mut Scratch::default());
@@ -81,7 +84,7 @@ impl Bench {
         let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {
             panic!("no upload: {effects:?}");
         };
-        Up::from_bytes(bytes).unwrap().model
+        Up::from_bytes(bytes).unwrap().model.0
     }
 
     fn rate(&self) -> f64 {
@@ -192,8 +195,8 @@ fn another_step_draws_other_noise_for_the_same_price() {
             &Envelope { from, to, step: 0, message: Message::Welcome(0, 0) },
             &mut Scratch::default(),
         );
-        let common: Arc<[u8]> = Common { model: vec![0.0; D] }.to_bytes().into();
-        let message = Message::Ask(ROUND, common, Down { keep: 1.0, share }.to_bytes());
+        let common: Arc<[u8]> = Common { model: Weights(vec![0.0; D]) }.to_bytes().into();
+        let message = Message::Ask(ROUND, common, Down { keep: 1.0, share, pull: 0.0 }.to_bytes());
         let effects = node.receive(&Envelope { from, to, step: 1, message }, &mut Scratch::default());
         let Some(Effect::Send(Envelope { message: Message::Up(bytes, _), .. })) = effects.last() else {
             panic!("no upload: {effects:?}");

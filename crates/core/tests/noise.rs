@@ -83,6 +83,7 @@ impl Bench {
             clusters: 1,
             privacy,
             targets: None,
+            kin: None,
         };
         let algorithm =
             Method4::build(&values, &Context { problem: Problem::Linear(model), privacy, infer: None })

@@ -84,6 +84,29 @@ pub enum DataError {
         /// The files it consists of.
         expected: &'static str,
     },
+    /// A public data set could not be fetched.
+    #[error("{set} was not fetched: {message}")]
+    Fetch {
+        /// Which data set.
+        set: &'static str,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// A file is not the one it should be.
+    #[error(
+        "{set}: {file} has the wrong SHA-256 and was not kept: expected {expected}, found {found}; \
+         run the same command again, or take it from another place with --from"
+    )]
+    Checksum {
+        /// Which data set.
+        set: String,
+        /// Which file.
+        file: String,
+        /// What was expected.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
     /// Something is wrong with a file as a whole.
     #[error("{}: {message}", file.display())]
     File {

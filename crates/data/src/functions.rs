@@ -182,6 +182,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
                     cluster,
                     train: Arc::new(train),
                     test: Some(Arc::new(test)),
+                    validation: None,
                     scaling: Vec::new(),
                 }),
                 Err(source) => Err(DataError::Records { client: name, source }),
@@ -191,6 +192,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
     let schema = Schema {
         features: numbered("x", plan.dimension, 1).into_iter().map(Feature::number).collect(),
         target: "y".into(),
+        shape: None,
     };
     // The functions are no models that a linear one could be compared with: no truth is given.
     assemble(clients, Roster { servers, clusters: cluster_names(clusters), topology }, None, schema)

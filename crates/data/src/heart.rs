@@ -139,12 +139,14 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
             cluster: 0,
             train: dataset(&train)?,
             test,
+            validation: None,
             scaling: Vec::new(),
         });
     }
     let schema = Schema {
         features: features.into_iter().map(Feature::number).collect(),
         target: if degrees { "num" } else { "disease" }.into(),
+        shape: None,
     };
     assemble(clients, Roster { servers: vec![server], clusters: vec!["all".into()], topology }, None, schema)
 }

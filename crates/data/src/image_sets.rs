@@ -1,6 +1,7 @@
 //! The image sets: their files, classes and standard tasks. A file is decoded once per process.
 
 use crate::array::{Array, Numbers};
+use crate::cifar;
 use crate::error::DataError;
 use crate::idx;
 use crate::npz::Npz;
@@ -22,6 +23,10 @@ pub(crate) struct Set {
     pub(crate) tasks: &'static [[&'static [usize]; 2]],
     pub(crate) images_per_class: (u32, u32),
     pub(crate) clients_per_server: usize,
+    /// Mean and deviation of each channel that are published for pixels from 0 to 1.
+    pub(crate) published: &'static [(f64, f64)],
+    /// Folders to look in below the one that `FEDKIN_DATA` names, the first that is there.
+    folders: &'static [&'static str],
     /// The files in the folder that are there: all of them, or none is read.
     files: fn(&Path) -> Option<Vec<PathBuf>>,
     decode: fn(&[PathBuf], usize) -> Result<Images, DataError>,
@@ -35,6 +40,8 @@ pub(crate) static MNIST: Set = Set {
     tasks: &[[&[1], &[8]], [&[1], &[9]], [&[7], &[8]]],
     images_per_class: (2, 4),
     clients_per_server: 15,
+    published: &[(0.1307, 0.3081)],
+    folders: &["mnist"],
     files: idx_files,
     decode: decode_idx,
 };
@@ -58,15 +65,45 @@ pub(crate) static ORGANS: Set = Set {
     tasks: &[[&[8], &[7]], [&[6], &[7]], [&[5], &[7]]],
     images_per_class: (2, 2),
     clients_per_server: 3,
+    // What the set's own benchmark uses.
+    published: &[(0.5, 0.5)],
+    folders: &["organamnist"],
     files: npz_files,
     decode: decode_npz,
 };
 
+pub(crate) static CIFAR: Set = Set {
+    name: "cifar10",
+    classes: &["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"],
+    expected: "data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train_batch_1.bin and so on of a subset (each also \
+               as .gz)",
+    tasks: &[[&[3], &[5]], [&[1], &[9]], [&[4], &[7]]],
+    images_per_class: (20, 40),
+    clients_per_server: 3,
+    published: &[(0.491_399_68, 0.247_032_23), (0.482_158_41, 0.243_485_13), (0.446_530_91, 0.261_587_84)],
+    folders: &["cifar10", "cifar-10-batches-bin", "cifar10-subset"],
+    files: cifar::files,
+    decode: cifar::decode,
+};
+
+impl Set {
+    /// Channels, height, width.
+    pub(crate) fn shape(&self) -> [usize; 3] {
+        // Colour images are those of CIFAR.
+        if self.published.len() == 3 { [3, 32, 32] } else { [1, 28, 28] }
+    }
+}
+
+/// The image set of this name.
+pub(crate) fn set(name: &str) -> Option<&'static Set> {
+    [&MNIST, &ORGANS, &CIFAR].into_iter().find(|set| set.name == name)
+}
+
 /// A decoded set.
 #[derive(Debug)]
 pub(crate) struct Images {
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
+    /// Channels, height, width.
+    pub(crate) shape: [usize; 3],
     pub(crate) train: Part,
     pub(crate) test: Part,
 }
@@ -80,9 +117,31 @@ pub(crate) struct Part {
     pub(crate) by_class: Vec<Vec<u32>>,
 }
 
+impl Part {
+    pub(crate) fn empty(classes: usize) -> Self {
+        Self { pixels: Vec::new(), by_class: vec![Vec::new(); classes] }
+    }
+
+    /// The class of each image.
+    pub(crate) fn labels(&self) -> Vec<u32> {
+        let mut labels = vec![0; self.by_class.iter().map(Vec::len).sum()];
+        for (images, class) in self.by_class.iter().zip(0..) {
+            for &image in images {
+                labels[image as usize] = class;
+            }
+        }
+        labels
+    }
+
+    /// The bytes of one image.
+    pub(crate) fn image(&self, image: u32, pixels: usize) -> &[u8] {
+        &self.pixels[image as usize * pixels..][..pixels]
+    }
+}
+
 impl Images {
     pub(crate) fn pixels(&self) -> usize {
-        self.rows * self.columns
+        self.shape.iter().product()
     }
 }
 
@@ -104,9 +163,15 @@ impl Set {
 
     /// The decoded set, from memory where it was decoded before.
     pub(crate) fn images(&self, path: Option<&str>, base: &Path) -> Result<Arc<Images>, DataError> {
-        let place = SetPlace { set: self.name, folder: self.name, expected: self.expected };
-        let folder = place.find(path, base)?;
-        let files = (self.files)(&folder).ok_or_else(|| place.missing(folder))?;
+        let place = |folder| SetPlace { set: self.name, folder, expected: self.expected };
+        let first = place(self.folders[0]);
+        let mut files = (self.files)(&first.find(path, base)?);
+        for &folder in &self.folders[1..] {
+            if files.is_none() && path.is_none() {
+                files = (self.files)(&place(folder).find(None, base)?);
+            }
+        }
+        let Some(files) = files else { return Err(first.missing(first.find(path, base)?)) };
         let mut stamp = Stamp::new();
         for file in &files {
             let about = std::fs::metadata(file).map_err(|source| DataError::io(file, source))?;
@@ -165,7 +230,7 @@ fn join(file: &Path, (train_side, train): Half, (test_side, test): Half) -> Resu
             format!("test images are {test_side:?} but training images are {train_side:?}: fetch both again");
         return Err(DataError::file(file, message));
     }
-    Ok(Images { rows: train_side[0], columns: train_side[1], train, test })
+    Ok(Images { shape: [1, train_side[0], train_side[1]], train, test })
 }
 
 fn half(file: &Path, images: Array, labels: &Array, classes: usize) -> Result<Half, DataError> {

@@ -7,7 +7,9 @@
 use crate::Request;
 use crate::error::DataError;
 use crate::image_sets::{Images, Part, Set};
+use crate::labelled;
 use crate::options::{self, CLIENTS, COUNT_RANGE, Clients};
+use crate::partition;
 use crate::roster::{Roster, cluster_names, draw_clusters, numbered};
 use crate::schema::{Feature, Schema};
 use crate::topology;
@@ -20,7 +22,11 @@ use std::sync::Arc;
 
 const CLASS: Kind = Kind::Either(&[Kind::Integer { least: 0, most: 255 }, Kind::Text]);
 
-pub(crate) const PARAMS: &[Param] = &[
+pub(crate) const PARAMS: &[Param] =
+    &partition::chain::<{ TASKS.len() + partition::PARAMS.len() }>(TASKS, partition::PARAMS);
+
+/// The keys of binary tasks, and of all images.
+const TASKS: &[Param] = &[
     Param {
         name: "path",
         kind: Kind::Path,
@@ -39,20 +45,21 @@ pub(crate) const PARAMS: &[Param] = &[
         kind: COUNT_RANGE,
         preset: Preset::Absent,
         help: "images a client has of each side of its task, uniform in [from, to], or one number \
-               (default [2, 4] for mnist, 2 for organamnist)",
+               (default [2, 4] for mnist, 2 for organamnist, [20, 40] for cifar10)",
     },
     Param {
         name: "clients_per_server",
         kind: CLIENTS,
         preset: Preset::Absent,
         help: "number of clients of every server, or a list with one number per server \
-               (default 15 for mnist, 3 for organamnist)",
+               (default 15 for mnist, 3 for the others)",
     },
     Param {
         name: "scale",
-        kind: Kind::Choice(&["unit", "norm"]),
+        kind: Kind::Choice(&["unit", "norm", "published"]),
         preset: Preset::Text("unit"),
-        help: "pixels from 0 to 1, or each image scaled to norm 1",
+        help: "pixels from 0 to 1, each image scaled to norm 1, or pixels less the published mean of their channel, over its \
+               deviation",
     },
     Param {
         name: "test_limit",
@@ -176,25 +183,60 @@ impl Pile {
     }
 }
 
+/// What becomes of the bytes of an image.
+pub(crate) enum Scale {
+    /// From 0 to 1.
+    Unit,
+    /// Of norm 1.
+    Norm,
+    /// Less a mean, over a deviation, by channel; and the pixels of a channel.
+    Published(&'static [(f64, f64)], usize),
+}
+
+impl Scale {
+    pub(crate) fn read(values: &Values, set: &'static Set, images: &Images) -> Self {
+        match values.text("scale") {
+            Some("norm") => Self::Norm,
+            Some("published") => Self::Published(set.published, images.shape[1] * images.shape[2]),
+            _ => Self::Unit,
+        }
+    }
+
+    /// Adds the features of one image.
+    pub(crate) fn extend(&self, raw: &[u8], features: &mut Vec<f64>) {
+        let start = features.len();
+        features.extend(raw.iter().map(|&pixel| f64::from(pixel) / 255.0));
+        match self {
+            Self::Unit => {}
+            Self::Norm => {
+                let length = numeric::norm2(&features[start..]).sqrt();
+                // A black image has no direction and stays black.
+                if length > 0.0 {
+                    numeric::scale(1.0 / length, &mut features[start..]);
+                }
+            }
+            Self::Published(constants, plane) => {
+                for (channel, (mean, deviation)) in features[start..].chunks_exact_mut(*plane).zip(*constants)
+                {
+                    for pixel in channel {
+                        *pixel = (*pixel - mean) / deviation;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Images of a client or a test set with their targets.
 fn records(
     part: &Part,
     pixels: usize,
     picks: &[(u32, bool)],
-    norm: bool,
+    scale: &Scale,
 ) -> Result<Dataset, fedkin_core::DatasetError> {
     let mut features = Vec::with_capacity(picks.len() * pixels);
     for (image, _) in picks {
-        let start = features.len();
-        let raw = &part.pixels[*image as usize * pixels..][..pixels];
-        features.extend(raw.iter().map(|&pixel| f64::from(pixel) / 255.0));
-        if norm {
-            let length = numeric::norm2(&features[start..]).sqrt();
-            // A black image has no direction and stays black.
-            if length > 0.0 {
-                numeric::scale(1.0 / length, &mut features[start..]);
-            }
-        }
+        scale.extend(part.image(*image, pixels), &mut features);
     }
     Dataset::new(pixels, features, picks.iter().map(|(_, positive)| f64::from(u8::from(*positive))).collect())
 }
@@ -204,7 +246,7 @@ fn test_set(
     images: &Images,
     sides: &Sides,
     limit: Option<usize>,
-    norm: bool,
+    scale: &Scale,
     rng: &mut PublicRng,
 ) -> Result<Option<Arc<Dataset>>, fedkin_core::DatasetError> {
     let mut picks: Vec<(u32, bool)> = Vec::new();
@@ -222,23 +264,50 @@ fn test_set(
     if picks.is_empty() {
         return Ok(None);
     }
-    records(&images.test, images.pixels(), &picks, norm).map(|set| Some(Arc::new(set)))
+    records(&images.test, images.pixels(), &picks, scale).map(|set| Some(Arc::new(set)))
+}
+
+/// Whether images keep their classes, instead of being sides of binary tasks.
+pub(crate) fn by_class(values: &Values) -> bool {
+    values.text("partition").is_some_and(|name| name != "tasks")
+}
+
+/// A key that would be ignored is refused.
+fn refuse_keys(values: &Values, keys: &[&str], owner: &str) -> Result<(), DataError> {
+    match keys.iter().find(|key| values.get(key).is_some()) {
+        None => Ok(()),
+        Some(key) => {
+            let now = values.text("partition").unwrap_or("tasks");
+            let message =
+                format!("partition = {now:?} has no such key: drop it, or set partition to {owner}");
+            Err(DataError::config(*key, message))
+        }
+    }
 }
 
 /// Deals the images of a set to the clients of a drawn federation.
 pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, DataError> {
     let (values, seed) = (request.values, request.seed);
     crate::signals::check::has_targets(request.task, set.name)?;
+    if by_class(values) {
+        refuse_keys(values, &["tasks", "images_per_class", "clients_per_server", "test_limit"], "\"tasks\"")?;
+        return labelled::load(request, set);
+    }
+    let of_partitions = partition::PARAMS.iter().map(|param| param.name).filter(|name| *name != "partition");
+    refuse_keys(values, &of_partitions.collect::<Vec<_>>(), "\"dirichlet\" or another law")?;
     if let crate::Task::Classes(classes) = request.task
         && classes != 2
     {
-        let message =
-            format!("the tasks of {} have 2 classes, not {classes}: set model.classes = 2", set.name);
+        let message = format!(
+            "the tasks of {} have 2 classes, not {classes}: set model.classes = 2, or partition = \"dirichlet\" or another law \
+                 for all {} classes",
+            set.name,
+            set.classes.len()
+        );
         return Err(DataError::config("source", message));
     }
     let tasks = tasks(values, set)?;
     let (least, most) = options::counts(values, "images_per_class", set.images_per_class)?;
-    let norm = values.text("scale") == Some("norm");
     let limit = values.integer("test_limit").map(|limit| limit as usize);
     let per_server = Clients::read(values, set.clients_per_server);
     let servers = topology::drawn_servers(request.topology, per_server.servers())?;
@@ -246,6 +315,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
     let server_of = per_server.servers_of_clients(servers.len())?;
     let cluster_of = draw_clusters("tasks", server_of.len(), tasks.len(), seed)?;
     let images = set.images(values.text("path"), request.base)?;
+    let scale = Scale::read(values, set, &images);
     for side in tasks.iter().flatten() {
         let there: usize = side.iter().map(|&class| images.train.by_class[class].len()).sum();
         if (most as usize) > there {
@@ -278,14 +348,14 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
         .enumerate()
         .map(|(at, (sides, name))| {
             let mut rng = PublicRng::named(seed, "world/test", 0, at as u32);
-            test_set(&images, sides, limit, norm, &mut rng).map_err(|source| refuse(&name, source))
+            test_set(&images, sides, limit, &scale, &mut rng).map_err(|source| refuse(&name, source))
         })
         .collect::<Result<Vec<_>, DataError>>()?;
     let clients = numbered("client", server_of.len(), 6)
         .into_par_iter()
         .enumerate()
         .map(|(id, name)| {
-            let train = records(&images.train, images.pixels(), &dealt[id], norm)
+            let train = records(&images.train, images.pixels(), &dealt[id], &scale)
                 .map_err(|source| refuse(&name, source))?;
             let cluster = cluster_of[id];
             let test = tests[cluster as usize].clone();
@@ -295,17 +365,19 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
                 cluster,
                 train: Arc::new(train),
                 test,
+                validation: None,
                 scaling: Vec::new(),
             })
         })
         .collect::<Result<Vec<Client>, DataError>>()?;
-    let schema = Schema { features: pixel_names(&images), target: "class".into() };
+    let schema = Schema { features: pixel_names(&images), target: "class".into(), shape: Some(images.shape) };
     assemble(clients, Roster { servers, clusters: cluster_names(tasks.len()), topology }, None, schema)
 }
 
-fn pixel_names(images: &Images) -> Vec<Feature> {
-    let (rows, columns) = (images.rows, images.columns);
-    (0..rows * columns)
-        .map(|pixel| Feature::number(format!("pixel-{:02}-{:02}", pixel / columns, pixel % columns)))
-        .collect()
+pub(crate) fn pixel_names(images: &Images) -> Vec<Feature> {
+    let [channels, rows, columns] = images.shape;
+    let words: &[&str] = if channels == 3 { &["red", "green", "blue"] } else { &["pixel"] };
+    let name =
+        |word: &str, at: usize| Feature::number(format!("{word}-{:02}-{:02}", at / columns, at % columns));
+    words.iter().flat_map(|word| (0..rows * columns).map(move |at| name(word, at))).collect()
 }

@@ -7,27 +7,35 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr))]
 
 pub mod array;
+pub mod catalogue;
+mod cifar;
 pub mod csv;
 mod encode;
 mod error;
+mod fetch;
 mod functions;
 mod har;
+mod harbox;
 mod heart;
 pub mod idx;
 mod image_sets;
 mod images;
 mod impute;
 mod inspect;
+mod labelled;
+mod labels;
 mod members;
 pub mod npz;
 mod options;
 pub mod parquet;
 mod part;
+mod partition;
 mod places;
 mod records;
 mod roster;
 mod schema;
 mod signals;
+mod split;
 mod standardise;
 mod synthetic;
 pub mod table;
@@ -36,8 +44,11 @@ mod topology;
 mod world;
 
 pub use error::{At, Conflict, DataError, Place};
+pub use fetch::{FetchNews, FetchRequest, Listener, catalogued, fetch};
 pub use inspect::{ColumnSummary, Counts, Format, Inspection, Options, inspect};
+pub use labels::{ClientLabels, LabelCounts};
 pub use part::{Constant, Part, PartClient, constants, declared, load_part};
+pub use partition::{PARTITIONERS, Partitioner};
 pub use records::{Records, read_records};
 pub use schema::{Feature, Schema};
 pub use signals::{
@@ -47,6 +58,7 @@ pub use signals::{
 pub use topology::{GRAPH_PARAMS, GraphKind, TopologySpec, build as build_topology, topology_spec};
 pub use world::{Nodes, Replaced, Truth, World};
 
+use fedkin_core::model::Known;
 use fedkin_core::params::{Param, Values, suggest};
 use std::path::Path;
 
@@ -74,13 +86,23 @@ pub const SOURCES: &[Source] = &[
         params: functions::PARAMS,
     },
     Source {
+        name: synthetic::shifted::NAME,
+        summary: "classes by multinomial logistic models that clusters share; clusters stand apart in feature space",
+        params: synthetic::shifted::PARAMS,
+    },
+    Source {
         name: "mnist",
-        summary: "binary tasks on handwritten digits, one task per cluster",
+        summary: "handwritten digits: binary tasks, one per cluster, or all 10 classes dealt to clients by a law",
         params: images::PARAMS,
     },
     Source {
         name: "organamnist",
-        summary: "binary tasks on CT images of abdominal organs, one task per cluster",
+        summary: "CT images of abdominal organs: binary tasks, one per cluster, or all 11 classes dealt to clients by a law",
+        params: images::PARAMS,
+    },
+    Source {
+        name: "cifar10",
+        summary: "colour images of animals and vehicles: binary tasks, one per cluster, or all 10 classes dealt to clients by a law",
         params: images::PARAMS,
     },
     Source {
@@ -93,6 +115,11 @@ pub const SOURCES: &[Source] = &[
         name: har::NAME,
         summary: "six activities of thirty people from a phone's motion sensors, one person per client",
         params: har::PARAMS,
+    },
+    Source {
+        name: harbox::NAME,
+        summary: "five activities of up to 121 people from the motion sensors of their own phones, one person per client",
+        params: harbox::PARAMS,
     },
     Source {
         name: heart::NAME,
@@ -134,12 +161,20 @@ pub fn source(name: &str) -> Result<&'static Source, DataError> {
     })
 }
 
-/// How many classes the targets of a source have, where it knows without looking at records.
-pub fn classes(source: &str) -> Option<usize> {
+/// What a source says of its records without looking at them.
+pub fn known(source: &str, values: &Values) -> Known {
+    if let Some(set) = image_sets::set(source).filter(|_| images::by_class(values)) {
+        return Known { classes: Some(set.classes.len()), shape: Some(set.shape()) };
+    }
     match source {
-        har::NAME => Some(har::CLASSES),
-        heart::NAME => Some(2),
-        _ => None,
+        har::NAME => Known { classes: Some(har::CLASSES), shape: Some([har::columns(values), 1, 1]) },
+        harbox::NAME => Known { classes: Some(harbox::CLASSES), shape: Some([harbox::COLUMNS, 1, 1]) },
+        heart::NAME => Known { classes: Some(2), shape: None },
+        synthetic::shifted::NAME => {
+            let (classes, columns) = synthetic::shifted::size(values);
+            Known { classes: Some(classes), shape: Some([columns, 1, 1]) }
+        }
+        _ => Known::default(),
     }
 }
 
@@ -179,11 +214,14 @@ pub struct Request<'a> {
 pub fn load(request: &Request<'_>) -> Result<World, DataError> {
     match source(request.source)?.name {
         functions::NAME => functions::load(request),
+        synthetic::shifted::NAME => synthetic::shifted::load(request),
         "mnist" => images::load(request, &image_sets::MNIST),
         "organamnist" => images::load(request, &image_sets::ORGANS),
+        "cifar10" => images::load(request, &image_sets::CIFAR),
         "csv" => tabular::load(request, csv::read),
         "parquet" => tabular::load(request, parquet::read),
         har::NAME => har::load(request),
+        harbox::NAME => harbox::load(request),
         heart::NAME => heart::load(request),
         "signals" => signals::source::load(request),
         signals::synthetic::NAME => signals::synthetic::load(request),

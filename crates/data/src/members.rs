@@ -1,10 +1,11 @@
 //! The clients of a table: whose rows are whose, which server and cluster each client has, what is for testing.
 
 use crate::error::{Conflict, DataError};
+use crate::split::{Parts, cut};
 use crate::table::{Cells, Column, Table};
 use crate::tabular::{Roles, column};
 use fedkin_core::params::Values;
-use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::rng::PublicRng;
 use std::collections::BTreeMap;
 
 /// One client's rows in the table.
@@ -91,12 +92,14 @@ fn groups(
     Ok((names, group))
 }
 
-/// Which records are for testing.
-pub(crate) enum Split {
-    /// As a column says.
-    Column(Vec<bool>),
-    /// A share of each client's records, drawn from the seed.
-    Fraction(f64, u64),
+/// Which records are for testing and for validation.
+pub(crate) struct Split {
+    /// What a column says: whether a row is for testing.
+    column: Option<Vec<bool>>,
+    /// The share that is drawn where no column says.
+    test: f64,
+    validation: f64,
+    seed: u64,
 }
 
 impl Split {
@@ -107,7 +110,9 @@ impl Split {
         seed: u64,
     ) -> Result<Self, DataError> {
         let fraction = values.number("test_fraction").unwrap_or(0.0);
-        let Some(name) = roles.split else { return Ok(Self::Fraction(fraction, seed)) };
+        let validation = values.number("validation_fraction").unwrap_or(0.0);
+        let drawn = Self { column: None, test: fraction, validation, seed };
+        let Some(name) = roles.split else { return Ok(drawn) };
         if fraction > 0.0 {
             return Err(DataError::config(
                 "test_fraction",
@@ -125,45 +130,31 @@ impl Split {
             }
             is_test.push(word == "test");
         }
-        Ok(Self::Column(is_test))
+        Ok(Self { column: Some(is_test), ..drawn })
     }
 
-    /// The training and the test rows of a client.
+    /// The rows of a client by what they are for.
     ///
     /// `id` is the client's number in the whole federation: a machine that has only this client's records
     /// draws the same ones for testing.
-    pub(crate) fn split(
-        &self,
-        table: &Table,
-        member: &Member,
-        id: usize,
-    ) -> Result<(Vec<usize>, Vec<usize>), DataError> {
-        match self {
-            Self::Column(is_test) => {
-                let (test, train): (Vec<usize>, Vec<usize>) =
-                    member.rows.iter().partition(|&&row| is_test[row]);
-                if train.is_empty() {
-                    let message =
-                        format!("client {:?} has test records only: give it a training record", member.name);
-                    return Err(table.record(member.rows[0], message));
-                }
-                Ok((train, test))
-            }
-            Self::Fraction(fraction, seed) => {
-                let rows = member.rows.len();
-                let count = ((rows as f64 * fraction).round() as usize).min(rows - 1);
-                let mut rng = PublicRng::named(*seed, "world/split", 0, id as u32);
-                let mut order: Vec<usize> = (0..rows).collect();
-                if count > 0 {
-                    rng.shuffle(&mut order);
-                }
-                let (test, train) = order.split_at_mut(count);
-                // Back in the order of the file, so that only membership is random.
-                test.sort_unstable();
-                train.sort_unstable();
-                let rows = |part: &[usize]| part.iter().map(|&at| member.rows[at]).collect();
-                Ok((rows(train), rows(test)))
-            }
+    pub(crate) fn split(&self, table: &Table, member: &Member, id: usize) -> Result<Parts, DataError> {
+        let mut rng = PublicRng::named(self.seed, "world/split", 0, id as u32);
+        let rows = |of: &[usize], part: Vec<usize>| part.into_iter().map(|at| of[at]).collect();
+        let Some(is_test) = &self.column else {
+            let parts = cut(member.rows.len(), self.test, self.validation, &mut rng);
+            return Ok(Parts {
+                train: rows(&member.rows, parts.train),
+                validation: rows(&member.rows, parts.validation),
+                test: rows(&member.rows, parts.test),
+            });
+        };
+        let (test, train): (Vec<usize>, Vec<usize>) = member.rows.iter().partition(|&&row| is_test[row]);
+        if train.is_empty() {
+            let message =
+                format!("client {:?} has test records only: give it a training record", member.name);
+            return Err(table.record(member.rows[0], message));
         }
+        let parts = cut(train.len(), 0.0, self.validation, &mut rng);
+        Ok(Parts { train: rows(&train, parts.train), validation: rows(&train, parts.validation), test })
     }
 }

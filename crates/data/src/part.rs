@@ -63,6 +63,8 @@ pub struct PartClient {
     pub train: Arc<Dataset>,
     /// The test records.
     pub test: Option<Arc<Dataset>>,
+    /// The records set aside for choosing parameters.
+    pub validation: Option<Arc<Dataset>>,
     /// How the features were standardised: means, then scales; empty where they were not.
     pub scaling: Vec<f64>,
 }
@@ -122,6 +124,7 @@ pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
             cluster: named(roles.cluster.is_some(), &clusters, client.cluster),
             train: client.train,
             test: client.test,
+            validation: client.validation,
             scaling: client.scaling,
         })
         .collect())
@@ -183,7 +186,7 @@ pub fn declared(values: &Values, base: &Path, task: Task) -> Result<Schema, Data
             return Err(DataError::config("data.features", message));
         }
         let features = named.into_iter().map(Feature::number).collect();
-        return Ok(Schema { features, target });
+        return Ok(Schema { features, target, shape: None });
     };
     schema::read(&resolve(base, file))?.select(target, &named)
 }

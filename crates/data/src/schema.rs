@@ -13,6 +13,9 @@ pub struct Schema {
     pub features: Vec<Feature>,
     /// The name of the target.
     pub target: String,
+    /// Channels, height and width of a record whose columns are an image or another grid, in this order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<[usize; 3]>,
 }
 
 /// One feature.
@@ -101,7 +104,7 @@ impl Declared {
             features.retain(|feature| position(feature).is_some());
             features.sort_by_key(|feature| position(feature));
         }
-        Ok(Schema { features, target })
+        Ok(Schema { features, target, shape: None })
     }
 }
 

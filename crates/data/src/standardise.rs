@@ -112,9 +112,14 @@ fn constants(file: &Path) -> Result<BTreeMap<String, (f64, f64)>, DataError> {
 }
 
 impl Scaling {
-    /// Scales a client's training and test features in place; only the training ones are looked at.
+    /// Scales a client's training and other features in place; only the training ones are looked at.
     /// Gives back what was used: the means, then the scales; nothing where nothing was scaled.
-    pub(crate) fn apply(&self, columns: usize, train: &mut [f64], test: &mut [f64]) -> Vec<f64> {
+    pub(crate) fn apply<const N: usize>(
+        &self,
+        columns: usize,
+        train: &mut [f64],
+        others: [&mut [f64]; N],
+    ) -> Vec<f64> {
         let fitted;
         let constants = match self {
             Self::Never => return Vec::new(),
@@ -124,7 +129,8 @@ impl Scaling {
                 &fitted
             }
         };
-        for row in train.chunks_exact_mut(columns).chain(test.chunks_exact_mut(columns)) {
+        let others = others.into_iter().flat_map(|rows| rows.chunks_exact_mut(columns));
+        for row in train.chunks_exact_mut(columns).chain(others) {
             for (value, (mean, scale)) in row.iter_mut().zip(constants) {
                 *value = (*value - mean) / scale;
             }

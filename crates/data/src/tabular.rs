@@ -7,6 +7,7 @@ use crate::options::resolve;
 use crate::roster::Roster;
 use crate::schema::{self, Declared, Feature, Schema};
 use crate::signals::check;
+use crate::split::VALIDATION;
 use crate::standardise::{Scaling, Standardise};
 use crate::table::{Cells, Column, Table};
 use crate::topology;
@@ -69,6 +70,7 @@ pub(crate) const PARAMS: &[Param] = &[
         preset: Preset::Number(0.0),
         help: "share of each client's records kept for testing; at least one stays for training",
     },
+    VALIDATION,
     Param {
         name: "standardise",
         kind: Kind::Either(&[Kind::Flag, Kind::Text]),
@@ -200,19 +202,24 @@ pub(crate) fn records(
     members
         .into_par_iter()
         .map(|(id, member)| {
-            let (train_rows, test_rows) = test.split(table, &member, id)?;
-            let (mut train, mut test) = (encoder.rows(&train_rows), encoder.rows(&test_rows));
-            let scaling = scaling.apply(encoder.columns, &mut train, &mut test);
+            let rows = test.split(table, &member, id)?;
+            let [mut train, mut validation, mut test] =
+                [&rows.train, &rows.validation, &rows.test].map(|rows| encoder.rows(rows));
+            let scaling = scaling.apply(encoder.columns, &mut train, [&mut validation, &mut test]);
             let dataset = |features: Vec<f64>, rows: &[usize]| {
                 let targets = rows.iter().map(|&row| targets[row]).collect();
                 Dataset::new(encoder.columns, features, targets)
                     .map(Arc::new)
                     .map_err(|source| DataError::Records { client: member.name.clone(), source })
             };
-            let train = dataset(train, &train_rows)?;
-            let test = if test_rows.is_empty() { None } else { Some(dataset(test, &test_rows)?) };
+            let some = |features, rows: &[usize]| match rows {
+                [] => Ok(None),
+                rows => dataset(features, rows).map(Some),
+            };
+            let train = dataset(train, &rows.train)?;
+            let (validation, test) = (some(validation, &rows.validation)?, some(test, &rows.test)?);
             let Member { name, server, cluster, .. } = member;
-            Ok(Client { name, server, cluster, train, test, scaling })
+            Ok(Client { name, server, cluster, train, test, validation, scaling })
         })
         .collect()
 }
@@ -275,7 +282,7 @@ fn features(
         return Err(undeclared(table, text));
     }
     let features = chosen.iter().map(|column| Feature::number(column.name.clone())).collect();
-    Ok(Schema { features, target })
+    Ok(Schema { features, target, shape: None })
 }
 
 /// The message for a column of text that no schema declares: shows what to write.

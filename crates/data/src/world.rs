@@ -20,6 +20,12 @@ pub struct World {
     pub train: Vec<Arc<Dataset>>,
     /// The test records by client id; one `Arc` where a cluster's clients share a test set.
     pub test: Vec<Option<Arc<Dataset>>>,
+    /// The validation records by client id, for choosing parameters; nothing where none were set aside.
+    pub validation: Vec<Option<Arc<Dataset>>>,
+    /// Public test records that belong to no client, where the config asks for some.
+    pub holdout: Option<Arc<Dataset>>,
+    /// The names of the classes by number, where the source knows them.
+    pub classes: Vec<String>,
     /// What the records were drawn from, where that is known.
     pub truth: Option<Truth>,
     /// What the columns mean.
@@ -44,6 +50,15 @@ pub struct Replaced {
 }
 
 impl World {
+    /// The same world with public test records and the names of its classes.
+    pub(crate) fn with_public(mut self, holdout: Option<Arc<Dataset>>, classes: Vec<String>) -> Self {
+        (self.holdout, self.classes) = (holdout, classes);
+        if self.holdout.is_some() {
+            self.fingerprint = fingerprint(&self);
+        }
+        self
+    }
+
     /// The same records in another federation of the same clients. What they were drawn from stays.
     #[must_use]
     pub fn regrouped(mut self, federation: Federation) -> Self {
@@ -52,8 +67,8 @@ impl World {
             cluster: before.members().iter().map(|member| member.cluster).collect(),
             names: before.cluster_names().to_vec(),
         });
-        self.fingerprint = fingerprint(&federation, &self.train, &self.test, &self.schema);
         self.federation = federation;
+        self.fingerprint = fingerprint(&self);
         self
     }
 }
@@ -89,6 +104,7 @@ pub(crate) struct Client {
     pub(crate) cluster: u32,
     pub(crate) train: Arc<Dataset>,
     pub(crate) test: Option<Arc<Dataset>>,
+    pub(crate) validation: Option<Arc<Dataset>>,
     pub(crate) scaling: Vec<f64>,
 }
 
@@ -103,26 +119,37 @@ pub(crate) fn assemble(
     for client in clients {
         let samples = client.train.rows() as u32;
         entries.push(Entry { name: client.name, server: client.server, cluster: client.cluster, samples });
-        records.push(Some(((client.train, client.test), client.scaling)));
+        records.push(Some(((client.train, client.test), (client.validation, client.scaling))));
     }
     let (federation, order) = Federation::new(entries, roster.servers, roster.clusters, roster.topology)?;
-    let (sets, scaling): (Vec<_>, Vec<_>) = order.iter().filter_map(|&at| records[at].take()).unzip();
+    let (sets, rest): (Vec<_>, Vec<_>) = order.iter().filter_map(|&at| records[at].take()).unzip();
     let (train, test): (Vec<_>, Vec<_>) = sets.into_iter().unzip();
+    let (validation, scaling): (Vec<_>, Vec<_>) = rest.into_iter().unzip();
     let truth = truth.map(|models| Truth {
         models,
         cluster: federation.members().iter().map(|member| member.cluster).collect(),
         common: None,
     });
-    let fingerprint = fingerprint(&federation, &train, &test, &schema);
-    Ok(World { federation, train, test, truth, schema, nodes: None, scaling, replaced: None, fingerprint })
+    let mut world = World {
+        federation,
+        train,
+        test,
+        validation,
+        holdout: None,
+        classes: Vec::new(),
+        truth,
+        schema,
+        nodes: None,
+        scaling,
+        replaced: None,
+        fingerprint: [0; 32],
+    };
+    world.fingerprint = fingerprint(&world);
+    Ok(world)
 }
 
-fn fingerprint(
-    federation: &Federation,
-    train: &[Arc<Dataset>],
-    test: &[Option<Arc<Dataset>>],
-    schema: &Schema,
-) -> [u8; 32] {
+fn fingerprint(world: &World) -> [u8; 32] {
+    let World { federation, train, test, schema, .. } = world;
     let mut whole = Digest::new("fedkin world 1");
     for names in [federation.server_names(), federation.cluster_names()] {
         whole.number(names.len());
@@ -177,6 +204,20 @@ fn fingerprint(
     whole.number(federation.members().len());
     for digest in &groups {
         whole.bytes(digest);
+    }
+    // Worlds without these keep the digest they always had.
+    if world.validation.iter().any(Option::is_some) {
+        whole.text("validation");
+        for set in &world.validation {
+            whole.number(usize::from(set.is_some()));
+            if let Some(records) = set {
+                whole.records(records);
+            }
+        }
+    }
+    if let Some(records) = &world.holdout {
+        whole.text("hold-out");
+        whole.records(records);
     }
     whole.finish()
 }

@@ -213,6 +213,7 @@ fn federation(
         clusters: 1,
         privacy: Privacy::None,
         targets: None,
+        kin: None,
     };
     Simulation::new(algorithm, run, &federation, data).unwrap()
 }

@@ -15,7 +15,7 @@ const MOST: usize = 40;
 /// More clients than this have no table, which would be too wide to read.
 const TABLE: usize = 12;
 /// What is shown client by client of models that give probabilities.
-const SHOWN: [&str; 4] = ["accuracy", "log_loss", "brier", "calibration"];
+const SHOWN: [&str; 5] = ["accuracy", "log_loss", "brier", "calibration", "stopped_accuracy"];
 /// Methods that others are measured against: every client alone, or one model for all.
 const REFERENCES: [&str; 4] = ["local", "pooled", "centralized", "fedavg"];
 
@@ -28,7 +28,10 @@ pub(crate) type ByClient = BTreeMap<String, Vec<f64>>;
 /// Whether the clients of a method are worth a look one by one: few, with a graph each, or with probabilities to be judged.
 pub(crate) fn wanted(plan: &Plan) -> bool {
     plan.row.graphs
-        || matches!(plan.problem, Problem::Classes(_) | Problem::Linear(Model { loss: Loss::Logistic, .. }))
+        || matches!(
+            plan.problem,
+            Problem::Classes(_) | Problem::Net(_) | Problem::Linear(Model { loss: Loss::Logistic, .. })
+        )
 }
 
 /// The names of the clients that `of` tells apart.
@@ -79,11 +82,13 @@ pub(crate) fn charts(comparison: &Comparison) -> Vec<Chart> {
         (comparison.metric.as_str(), "What does each client get?"),
         (GAMMA, "How near is each client to the consensus graph?"),
     ] {
+        let is_gamma = name == GAMMA;
         let series: Vec<Series> = comparison
             .curves
             .iter()
             .filter_map(|curve| {
-                let points = curve.by_client.get(name)?.clone();
+                // A curve may show another of the models than the others do.
+                let points = curve.by_client.get(if is_gamma { name } else { &curve.metric })?.clone();
                 Some(Series {
                     label: curve.label.clone(),
                     method: curve.method.clone(),
@@ -96,7 +101,6 @@ pub(crate) fn charts(comparison: &Comparison) -> Vec<Chart> {
         if series.is_empty() {
             continue;
         }
-        let is_gamma = name == GAMMA;
         charts.push(Chart {
             id: format!("by-client-{}", name.replace('.', "-")),
             title: title.into(),
@@ -120,16 +124,16 @@ pub(crate) fn charts(comparison: &Comparison) -> Vec<Chart> {
 /// Every curve at every client: one table for each of what is measured on probabilities, where clients are few.
 pub(crate) fn tables(comparison: &Comparison) -> Vec<Table> {
     let names = &comparison.clients;
-    let model = comparison.metric.split_once('.').map_or("client", |(_, model)| model);
+    let model_of = |metric: &str| metric.split_once('.').map_or("client", |(_, model)| model).to_string();
     let mut tables = Vec::new();
     for family in SHOWN.iter().filter(|_| names.len() <= TABLE) {
-        let metric = format!("{family}.{model}");
+        let metric = format!("{family}.{}", model_of(&comparison.metric));
         let shown = Metric::shown(&metric);
         let rows: Vec<Row> = comparison
             .curves
             .iter()
             .filter_map(|curve| {
-                let points = curve.by_client.get(&metric)?;
+                let points = curve.by_client.get(&format!("{family}.{}", model_of(&curve.metric)))?;
                 let cell = |point: &Point| Some(Estimate { mean: point.mean, stderr: point.stderr });
                 Some(Row {
                     label: curve.label.clone(),
@@ -164,7 +168,7 @@ pub(crate) fn pairs(comparison: &Comparison) -> Vec<String> {
         .filter(|curve| {
             SHOWN.iter().any(|family| comparison.metric.starts_with(family)) && !curve.by_client.is_empty()
         })
-        .filter_map(|curve| Some((curve, curve.by_client.get(&comparison.metric)?)))
+        .filter_map(|curve| Some((curve, curve.by_client.get(&curve.metric)?)))
         .collect();
     let mut lines = Vec::new();
     for (b, (reference, theirs)) in known.iter().enumerate() {

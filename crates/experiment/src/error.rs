@@ -2,6 +2,7 @@
 
 use crate::artifacts::ArtifactError;
 use crate::config::ConfigError;
+use fedkin_core::Federation;
 use fedkin_data::DataError;
 use fedkin_runtime::Fault;
 use thiserror::Error;
@@ -46,6 +47,25 @@ pub enum Error {
     /// Stopped by the user; the same command goes on.
     #[error("interrupted at {0}")]
     Interrupted(String),
+}
+
+/// The same fault with the client's name in place of its number: the method that stopped knows no names.
+pub(crate) fn naming(fault: Fault, federation: &Federation) -> Fault {
+    match fault {
+        Fault::Stopped { round, client: Some(id), reason } if (id as usize) < federation.members().len() => {
+            let name = format!("client {:?}", federation.client_name(id));
+            let reason = reason.replace(&format!("client number {id}"), &name);
+            Fault::Stopped { round, client: Some(id), reason }
+        }
+        other => other,
+    }
+}
+
+/// The client that a reason calls by its number: nodes leave words behind, and no more.
+pub(crate) fn spoken_of(reason: &str) -> Option<u32> {
+    let (_, rest) = reason.split_once("client number ")?;
+    let digits = rest.chars().take_while(char::is_ascii_digit).count();
+    rest[..digits].parse().ok()
 }
 
 impl Error {

@@ -24,9 +24,12 @@ pub mod report;
 mod run;
 mod scorer;
 mod spending;
+mod spread;
 mod statistics;
+mod stopping;
 mod theory;
 pub mod topologies;
+mod tuning;
 
 pub use claims::ClaimResult;
 pub use compare::{Comparison, CurveResult, Prepared};
@@ -39,5 +42,7 @@ pub use run::{
 };
 pub use scorer::{Metric, Scorer, Shown};
 pub use spending::{ASSUMED, INTERPOLATES, REFUTED};
+pub use spread::Spread;
 pub use statistics::{Estimate, estimate, paired};
 pub use theory::Theory;
+pub use tuning::{Tried, Tuning};

@@ -95,6 +95,22 @@ experiments![
     "million",
     "persfl-agnostic",
     "persfl-mixed",
+    "fedpnp-convex",
+    "fedpnp-table1-mnist-02",
+    "fedpnp-table1-mnist-05",
+    "fedpnp-table1-cifar-02",
+    "fedpnp-table1-cifar-05",
+    "fedpnp-table1-har",
+    "fedpnp-fig2",
+    "fedpnp-fig3",
+    "fedpnp-fig4",
+    "fedpnp-fig5",
+    "fedpnp-fig6",
+    "fedpnp-fig7",
+    "fedpnp-fig8",
+    "fedpnp-table5",
+    "fedpnp-table6",
+    "fedpnp-graphs",
 ];
 
 /// All shipped experiments.

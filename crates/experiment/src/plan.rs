@@ -3,7 +3,7 @@
 use crate::config::{self, Config, Override, Source, Tables};
 use crate::error::Error;
 use crate::kin::Given;
-use crate::scorer::{EDGE, Scorer, Wanted};
+use crate::scorer::{EDGE, Global, Scorer, Wanted};
 use fedkin_core::Federation;
 use fedkin_core::algorithm::registry::{self, Row};
 use fedkin_core::algorithm::{Context, Run};
@@ -53,7 +53,7 @@ impl registry::Visitor for Nothing {
 
 /// What the clients of a config fit; the number of classes is the config's, or the one its data source knows.
 pub(crate) fn problem_of(config: &Config) -> Result<Problem, String> {
-    Problem::with_classes(&config.model, fedkin_data::classes(&config.data_source))
+    Problem::knowing(&config.model, fedkin_data::known(&config.data_source, &config.data))
 }
 
 /// Builds a method and asks whether it can work with a federation.
@@ -192,7 +192,7 @@ impl Plan {
 
     /// What a method is built with besides its own parameters.
     pub fn context(&self) -> Context {
-        Context { problem: self.problem, privacy: self.privacy, infer: self.kin.infer() }
+        Context { problem: self.problem.clone(), privacy: self.privacy, infer: self.kin.infer() }
     }
 
     /// The name of the run.
@@ -247,13 +247,14 @@ impl Plan {
 
     /// What the targets are.
     pub(crate) fn task(&self) -> Task {
-        match self.problem {
+        match &self.problem {
             // Squared differences have no target either, and are read as any other table.
             Problem::Graph(_) => Task::Signals,
             Problem::Classes(model) => Task::Classes(model.classes as u32),
             Problem::Linear(Model { loss: Loss::Logistic, .. }) => Task::Classification,
             Problem::Agnostic(kinds) if kinds.classes() => Task::Classification,
-            Problem::Linear(_) | Problem::Agnostic(_) => Task::Regression,
+            Problem::Net(net) if net.classifies() => Task::Classes(net.outputs() as u32),
+            Problem::Linear(_) | Problem::Agnostic(_) | Problem::Net(_) => Task::Regression,
         }
     }
 
@@ -261,6 +262,9 @@ impl Plan {
     pub fn world(&self, repeat: u32) -> Result<World, Error> {
         let world = self.world_from(&self.config.data_source, &self.config.data, &self.base, repeat)?;
         let world = self.kin.world(world, self.row.needs_connected)?;
+        self.problem
+            .takes(world.schema.columns())
+            .map_err(|message| Error::Conflict { place: self.place.clone(), message })?;
         // A federation that the method cannot work with is refused like data that are wrong.
         self.run(&world.federation, self.problem.dimension(world.schema.columns()), repeat)?;
         Ok(world)
@@ -302,6 +306,8 @@ impl Plan {
         let conflict = |message: String| Error::Conflict { place: self.place.clone(), message };
         let federation = self.arranged(whole);
         let max_norm = self.config.run.number("max_norm").unwrap_or(1e6);
+        // Other methods see the graph as one of servers, and nodes have no file of it.
+        let takes_file = self.config.algorithm_values.text("graph") == Some("file");
         // One server has all clients: it asks as many as the servers it stands for.
         let merged = if self.row.arrange.one_server { whole.servers() as i64 } else { 1 };
         let run = Run {
@@ -317,6 +323,7 @@ impl Plan {
             clusters: federation.clusters(),
             privacy: self.privacy,
             targets: targets(&self.config.algorithm_values, &federation).map_err(conflict)?,
+            kin: if takes_file { self.kin.client_graph(&federation)? } else { None },
         };
         let suits = Suits { federation: &federation, run: &run };
         registry::visit(self.row.name, &self.config.algorithm_values, &self.context(), suits)
@@ -336,7 +343,7 @@ impl Plan {
     pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
         let dimension = self.problem.dimension(world.schema.columns());
         let (federation, run) = self.run(&world.federation, dimension, repeat)?;
-        let live = start(
+        let mut live = start(
             self.row.name,
             &self.config.algorithm_values,
             &self.context(),
@@ -344,6 +351,8 @@ impl Plan {
             &federation,
             &world.train,
         )?;
+        let limit = self.config.run.number("state_limit").unwrap_or(1024.0);
+        live.limit_memory((limit * f64::from(1 << 20)) as u64);
         Ok(Stage { live, scorer: self.scorer(world) })
     }
 
@@ -361,7 +370,12 @@ impl Plan {
             .collect();
         let headline = self.config.evaluate.text("metric");
         let threshold = self.threshold();
-        let wanted = Wanted { models: &wanted, headline, threshold };
+        let evaluate = &self.config.evaluate;
+        let global = evaluate.flag("global").then(|| Global {
+            most: evaluate.integer("global_most").map(|most| most as usize),
+            seed: self.seed(0),
+        });
+        let wanted = Wanted { models: &wanted, headline, threshold, global };
         Scorer::new(world, &self.problem, self.row.personal, &wanted)
     }
 }

@@ -4,8 +4,9 @@ use crate::artifacts::models::{CLIENTS, Models};
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
 use crate::run::RunDirectory;
+use fedkin_core::Dataset;
 use fedkin_core::hypothesis::{Fitted, Malformed};
-use fedkin_core::model::{Loss, Parametric, Problem, likeliest};
+use fedkin_core::model::{Loss, Parametric, Problem, likeliest, probabilities_of_outputs};
 use fedkin_core::params::Value;
 use fedkin_data::{Schema, World, read_records};
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,19 @@ impl<'a> Predictor<'a> {
                 model.predict(row, w, &mut probabilities);
                 (likeliest(&probabilities) as f64, probabilities)
             }
+            Self::Parameters(Parametric::Net(model), w) => {
+                let (mut value, mut probabilities) = (f64::NAN, Vec::new());
+                if let Ok(record) = Dataset::new(row.len(), row.to_vec(), vec![0.0]) {
+                    model.outputs_of(&record, w, |_, z| {
+                        value = z.first().map_or(f64::NAN, |z| f64::from(*z));
+                        if model.classifies() {
+                            probabilities_of_outputs(z, &mut probabilities);
+                            value = likeliest(&probabilities) as f64;
+                        }
+                    });
+                }
+                (value, probabilities)
+            }
             Self::Hypothesis(hypothesis, _) => (hypothesis.predict(row), Vec::new()),
         }
     }
@@ -118,6 +132,7 @@ impl<'a> Predictor<'a> {
     fn gives(&self) -> Gives {
         match self {
             Self::Parameters(Parametric::Softmax(_), _) => Gives::Class,
+            Self::Parameters(Parametric::Net(model), _) if model.classifies() => Gives::Class,
             Self::Parameters(Parametric::Linear(model), _) if model.loss == Loss::Logistic => {
                 Gives::Probability
             }

@@ -7,11 +7,14 @@ use crate::kin::{Discovery, Scores, discover};
 use crate::plan::{Plan, Stage};
 use crate::scorer::Scorer;
 use crate::spending::{self, Spending};
+use crate::spread::Spread;
+use crate::stopping::{Stopping, Stops};
 use fedkin_core::algorithm::FoundKin;
 use fedkin_core::codec::{Bytes, Codec, Reader};
 use fedkin_core::privacy::{Account, Draws, Line, Prices, Refusal, Statement};
+use fedkin_core::round::CHUNK;
 use fedkin_data::World;
-use fedkin_runtime::{Live, Opening, Progress};
+use fedkin_runtime::{Live, Opening, Progress, Summary};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,6 +107,8 @@ pub struct Outcome {
     pub columns: Vec<String>,
     /// Every client's metrics after the last round, by client id; empty above the limit.
     pub rows: Vec<Vec<f64>>,
+    /// How far clients are apart, by column; nothing above the limit of clients, or where nobody looks at single ones.
+    pub spreads: BTreeMap<String, Spread>,
     /// What was spent.
     pub spent: Spent,
     /// The ledger.
@@ -182,6 +187,8 @@ pub(crate) fn run_on(
     let mut metrics = Metrics::default();
     let mut ended = false;
     let mut watch = Watch::default();
+    let columns = scorer.names();
+    let mut stopping = Stopping::new(plan, &columns, world.train.len())?;
     if let Some(found) = resume.map(|resume| checkpoint::load(resume.path, &identity)).transpose()?.flatten()
     {
         let damaged = |_| {
@@ -193,11 +200,16 @@ pub(crate) fn run_on(
         metrics = Metrics::get(&mut reader).map_err(damaged)?;
         ended = bool::get(&mut reader).map_err(damaged)?;
         watch = Watch::get(&mut reader).map_err(damaged)?;
+        if let Some(stopping) = &mut stopping {
+            let stops = Stops::get(&mut reader).map_err(damaged)?;
+            if stopping.fits(&stops) {
+                stopping.stops = stops;
+            }
+        }
         let left = reader.left();
         live.restore(reader.take(left).map_err(damaged)?).map_err(damaged)?;
         (0..live.rounds()).for_each(|_| (control.tick)());
     }
-    let columns = scorer.names();
     let known = crate::kin::known(&world);
     let mut spending = Spending::new(plan);
     let last = plan.rounds();
@@ -205,7 +217,7 @@ pub(crate) fn run_on(
     while !ended {
         if control.stopped() {
             if let Some(resume) = resume {
-                save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
+                save(resume, &identity, &metrics, ended, &watch, stopping.as_ref(), live.as_ref())?;
             }
             let kept = if resume.is_some() {
                 "the same command goes on from there"
@@ -215,7 +227,7 @@ pub(crate) fn run_on(
             return Err(Error::Interrupted(format!("round {} of {last}; {kept}", live.rounds())));
         }
         let before = live.rounds();
-        let progress = live.step()?;
+        let progress = live.step().map_err(|fault| crate::error::naming(fault, &world.federation))?;
         let round = live.rounds();
         // A round may have several steps, and only its last one is looked at.
         let whole = round > before;
@@ -243,10 +255,20 @@ pub(crate) fn run_on(
             }
         };
         if evaluate {
-            for (name, summary) in columns.iter().zip(live.evaluate(&scorer)) {
-                if summary.count > 0 {
-                    push(name, summary.mean());
+            let summaries = match &mut stopping {
+                None => live.evaluate(&scorer),
+                Some(stopping) => {
+                    // Every client's row is needed anyway: models are looked at once.
+                    let rows = live.rows(&scorer);
+                    stopping.see(&rows);
+                    (0..columns.len()).map(|c| summary(rows.iter().map(|row| row[c]))).collect()
                 }
+            };
+            let stopped = stopping.iter().flat_map(Stopping::columns);
+            let stopped = stopped.map(|(name, values)| (name, summary(values.iter().copied())));
+            let measured = columns.iter().map(String::as_str).zip(summaries);
+            for (name, summary) in measured.chain(stopped).filter(|(_, summary)| summary.count > 0) {
+                push(name, summary.mean());
             }
             // Dividing many clients into clusters may take longer than a round.
             let look = known.as_deref().filter(|known| ended || round == last || known.len() <= KIN_EACH);
@@ -258,19 +280,19 @@ pub(crate) fn run_on(
         if let Some(resume) = resume
             && resume.every.is_some_and(|every| written.elapsed() >= every)
         {
-            save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
+            save(resume, &identity, &metrics, ended, &watch, stopping.as_ref(), live.as_ref())?;
             written = Instant::now();
         }
     }
     if let Some(resume) = resume {
-        save(resume, &identity, &metrics, ended, &watch, live.as_ref())?;
+        save(resume, &identity, &metrics, ended, &watch, stopping.as_ref(), live.as_ref())?;
     }
     let statements = live.statements();
     let mut warnings: Vec<String> =
         watch.warning().into_iter().chain(turned_away(&metrics, statements.as_deref())).collect();
     warnings.extend(crate::pieces::warning(plan, &world, live.as_ref()));
     warnings.extend(unstable(&metrics));
-    Ok(close(plan, repeat, keep, world, live, &scorer, metrics, warnings))
+    Ok(close(plan, repeat, keep, world, live, &scorer, stopping.as_ref(), metrics, warnings))
 }
 
 /// A run that nodes on a network have finished: measured once, after its last round.
@@ -287,7 +309,7 @@ pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Live>) -> Outcom
         metrics.push(Row { repeat: 0, round: live.rounds(), node: "", metric: &name, value });
     }
     let warnings = live.statements().as_deref().and_then(refused).into_iter().collect();
-    close(plan, 0, true, world, live, &scorer, metrics, warnings)
+    close(plan, 0, true, world, live, &scorer, None, metrics, warnings)
 }
 
 /// How near the clusters that were found so far are to those that are known; nothing without either.
@@ -308,13 +330,24 @@ fn close(
     world: World,
     live: Box<dyn Live>,
     scorer: &Scorer,
+    stopping: Option<&Stopping>,
     mut metrics: Metrics,
     warnings: Vec<String>,
 ) -> Outcome {
-    let columns = scorer.names();
+    let mut columns = scorer.names();
     let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(0) as usize;
-    let rows = if world.train.len() <= limit && keep { live.rows(scorer) } else { Vec::new() };
-    for (k, row) in rows.iter().enumerate() {
+    let looked = keep || (!plan.row.graphs && crate::by_client::wanted(plan));
+    let mut rows = if world.train.len() <= limit && looked { live.rows(scorer) } else { Vec::new() };
+    for (name, values) in stopping.filter(|_| !rows.is_empty()).into_iter().flat_map(Stopping::columns) {
+        columns.push(name.to_string());
+        rows.iter_mut().zip(values).for_each(|(row, value)| row.push(*value));
+    }
+    let spread = |(c, name): (usize, &String)| {
+        let values: Vec<f64> = rows.iter().map(|row| row[c]).collect();
+        Some((name.clone(), Spread::of(&values, crate::scorer::Metric::shown(name))?))
+    };
+    let spreads = columns.iter().enumerate().filter_map(spread).collect();
+    for (k, row) in rows.iter().enumerate().filter(|_| keep) {
         let node = world.federation.client_name(k as u32);
         for (metric, &value) in
             columns.iter().zip(row).filter(|(name, value)| !value.is_nan() && !name.ends_with(".active"))
@@ -323,7 +356,9 @@ fn close(
         }
     }
     let accounts = live.accounts();
-    for (k, account) in accounts.iter().enumerate().take(rows.len()).filter(|_| plan.privacy.demanded()) {
+    for (k, account) in
+        accounts.iter().enumerate().take(rows.len()).filter(|_| keep && plan.privacy.demanded())
+    {
         let node = world.federation.client_name(k as u32);
         if account.sampled.is_empty() {
             let value = account.total().zcdp();
@@ -336,6 +371,7 @@ fn close(
         rounds: live.rounds(),
         columns,
         rows,
+        spreads,
         spent: Spent::of(&accounts, plan.delta()),
         ledger: if keep { live.ledger().lines.clone() } else { Vec::new() },
         statements: if keep { live.statements() } else { None },
@@ -344,6 +380,18 @@ fn close(
         end: keep.then_some((world, live)),
         discovery: None,
     }
+}
+
+/// Sum and number of the values that are there, by the chunks in which a run sums them.
+fn summary(values: impl Iterator<Item = f64>) -> Summary {
+    let values: Vec<f64> = values.collect();
+    let mut all = Summary::default();
+    for chunk in values.chunks(CHUNK) {
+        let there = || chunk.iter().filter(|value| !value.is_nan());
+        all.sum += there().sum::<f64>();
+        all.count += there().count() as u64;
+    }
+    all
 }
 
 /// One warning of each kind: repeats say the same with other numbers.
@@ -420,12 +468,16 @@ fn save(
     metrics: &Metrics,
     ended: bool,
     watch: &Watch,
+    stopping: Option<&Stopping>,
     live: &dyn Live,
 ) -> Result<(), Error> {
     let mut bytes = Bytes::default();
     metrics.put(&mut bytes);
     ended.put(&mut bytes);
     watch.put(&mut bytes);
+    if let Some(stopping) = stopping {
+        stopping.stops.put(&mut bytes);
+    }
     bytes.0.extend(live.save());
     Ok(checkpoint::save(resume.path, identity, u64::from(live.steps()), &bytes.0)?)
 }

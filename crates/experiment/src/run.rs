@@ -11,6 +11,7 @@ use crate::plan::{Plan, tables};
 use crate::repeat::{Control, Outcome, Resume, Spent, distinct, measured, refusals, run_on, run_repeat};
 use crate::scorer::{Metric, Shown};
 use crate::spending::is_spent;
+use crate::spread::Spread;
 use crate::statistics::estimate;
 use fedkin_core::codec::Codec;
 use fedkin_core::privacy::{Cost, Draws, Line, Privacy, Trust};
@@ -42,6 +43,12 @@ pub struct Finished {
     pub r#final: BTreeMap<String, f64>,
     /// Standard errors of the same, where there are repeats.
     pub stderr: BTreeMap<String, f64>,
+    /// Standard deviations over clients of the same, means over the repeats that were looked at; as shown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub std: BTreeMap<String, f64>,
+    /// Means over the worst tenth of the clients, likewise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub worst_decile: BTreeMap<String, f64>,
     /// What the clients of the first repeat spent.
     pub privacy: PrivacySummary,
     /// Digest of the first repeat's data.
@@ -541,6 +548,7 @@ fn write(
     }
     crate::predict::write_guide(path, world, &federation)?;
     let (last, stderr) = final_values(&all);
+    let apart = spreads(outcomes);
     let warnings: Vec<String> =
         outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()).collect();
     let warnings = distinct(warnings);
@@ -553,6 +561,8 @@ fn write(
         seconds: started.elapsed().as_secs_f64(),
         r#final: last,
         stderr,
+        std: apart.iter().map(|(name, spread)| (name.clone(), spread.std)).collect(),
+        worst_decile: apart.iter().map(|(name, spread)| (name.clone(), spread.worst_decile)).collect(),
         privacy: PrivacySummary::new(plan, &first.spent).with(first, charged),
         data: hex(&world.fingerprint),
         base: base.to_path_buf(),
@@ -561,6 +571,18 @@ fn write(
     };
     figures::write(path, &figures::of_run(plan, &finished, &all, first, world))?;
     Ok(finished)
+}
+
+/// How far clients are apart on what is measured on probabilities, over the repeats that were looked at.
+fn spreads(outcomes: &[Outcome]) -> BTreeMap<String, Spread> {
+    let names = outcomes.iter().flat_map(|outcome| outcome.spreads.keys());
+    names
+        .filter(|name| Metric::of_probabilities(name))
+        .filter_map(|name| {
+            let all: Vec<Spread> = outcomes.iter().filter_map(|one| one.spreads.get(name).copied()).collect();
+            Some((name.clone(), Spread::mean(&all)?))
+        })
+        .collect()
 }
 
 /// Means over repeats of the last value of every metric over all clients.

@@ -6,6 +6,7 @@ mod local;
 pub mod nats;
 pub mod node;
 mod scores;
+mod shelf;
 pub mod store;
 
 pub use live::{Live, Models, Progress, start};

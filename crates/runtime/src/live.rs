@@ -50,6 +50,8 @@ pub trait Live: Send {
     fn kin(&self) -> Option<FoundKin> {
         None
     }
+    /// Lets what clients remember take at most so many bytes of memory; nothing on nodes, which have their own.
+    fn limit_memory(&mut self, _bytes: u64) {}
     /// A client's own model, by client id.
     fn own_models(&self, out: &mut dyn FnMut(u32, &[f64]));
     /// The models the servers hold: server, cluster, name, parameters.
@@ -76,6 +78,9 @@ impl<A: Algorithm> Live for Simulation<A> {
     }
     fn steps(&self) -> u32 {
         Simulation::steps(self)
+    }
+    fn limit_memory(&mut self, bytes: u64) {
+        Simulation::limit_memory(self, bytes);
     }
     fn rounds(&self) -> u32 {
         Simulation::rounds(self)

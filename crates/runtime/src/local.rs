@@ -3,12 +3,13 @@
 
 use crate::live::Progress;
 use crate::scores::{Judge, Scene, Scores, Summary};
+use crate::shelf::FileShelf;
 use fedkin_core::algorithm::{Algorithm, FoundKin, Phase, Run};
 use fedkin_core::codec::{Bytes, Codec, Damaged, Reader};
 use fedkin_core::numeric::norm2;
 use fedkin_core::privacy::{Account, Ledger, Line, Refusal, Statement, Tally};
 use fedkin_core::rng::simulated_secret;
-use fedkin_core::round::{CHUNK, Chunk, Client, Counts, Scratch, Server, Verdict};
+use fedkin_core::round::{CHUNK, Chunk, Client, Counts, Scratch, Server, Shelf, Verdict};
 use fedkin_core::{Dataset, Federation, Member};
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -47,6 +48,8 @@ pub enum Fault {
     Stopped {
         /// The round.
         round: u32,
+        /// The client whose training diverged, where that is why; the reason calls it by its number.
+        client: Option<u32>,
         /// Cause and remedy.
         reason: String,
     },
@@ -89,6 +92,9 @@ pub struct Simulation<A: Algorithm> {
     /// One per thread, where few clients have much to do.
     waves: Vec<Scratch<A>>,
     scores: Mutex<Scores>,
+    /// How many bytes of clients' memories may stay in this machine's; above, they go to a file.
+    limit: Option<u64>,
+    shelf: Option<Arc<FileShelf>>,
 }
 
 /// What `Chunk::run` does, with as many clients at a time as there are scratches. The answers are folded in id order.
@@ -160,7 +166,37 @@ impl<A: Algorithm> Simulation<A> {
             scratch: Scratch::default(),
             waves: Vec::new(),
             scores: Mutex::default(),
+            limit: None,
+            shelf: None,
         })
+    }
+
+    /// Lets what clients remember take at most so many bytes of memory; above, it goes to a file.
+    pub fn limit_memory(&mut self, bytes: u64) {
+        self.limit = Some(bytes);
+    }
+
+    /// Moves memories to a file where they have outgrown the limit.
+    fn shelve(&mut self) -> Result<(), Fault> {
+        let stopped = |round, reason| Fault::Stopped { round, client: None, reason };
+        let round = self.rounds();
+        if let Some(shelf) = &self.shelf {
+            return shelf.failure().map_or(Ok(()), |reason| Err(stopped(round, reason)));
+        }
+        // What small models leave behind is not worth counting in every round.
+        let Some(limit) = self.limit.filter(|_| self.run.dimension > HEAVY) else { return Ok(()) };
+        let numbers: usize = self.clients.iter().flatten().map(Client::remembers).sum();
+        if numbers as u64 * 8 <= limit {
+            return Ok(());
+        }
+        let clients = self.clients.iter().map(Vec::len).sum();
+        let failed = |error: std::io::Error| format!("there is no file for what clients remember: {error}");
+        let shelf = Arc::new(FileShelf::new(clients).map_err(|error| stopped(round, failed(error)))?);
+        let kept: Arc<dyn Shelf> = shelf.clone();
+        self.by_id(|id, client| client.shelve(&kept, id as u32));
+        let result = shelf.failure().map_or(Ok(()), |reason| Err(stopped(round, reason)));
+        self.shelf = Some(shelf);
+        result
     }
 
     /// Runs the next step on all servers.
@@ -248,8 +284,9 @@ impl<A: Algorithm> Simulation<A> {
                 server.chunks(algorithm, run).for_each(|mut chunk| chunk.settle());
             }
         }
+        self.shelve()?;
         if let Some(reason) = self.complaint() {
-            return Err(Fault::Stopped { round: self.rounds(), reason });
+            return Err(Fault::Stopped { round: self.rounds(), client: self.lost(), reason });
         }
         if counts.values == 0 && counts.rejected > 0 {
             return Err(self.diverged(counts));
@@ -260,6 +297,15 @@ impl<A: Algorithm> Simulation<A> {
             return Err(Fault::Silent { round: self.rounds(), reason: reason.to_string() });
         }
         Ok(Progress::Round(counts))
+    }
+
+    /// The first client whose training diverged in the last step.
+    fn lost(&self) -> Option<u32> {
+        self.servers.iter().find_map(|server| {
+            let lost = |verdict: &Verdict| *verdict == Verdict::Refused(Refusal::Diverged);
+            let place = server.verdicts().iter().position(lost)?;
+            server.members().get(place).map(|member| member.id)
+        })
     }
 
     /// Why nobody answers, where it is not a spent budget: nothing will change in later rounds.

@@ -82,6 +82,7 @@ impl Golden {
             clusters: 1,
             privacy: Privacy::None,
             targets: None,
+            kin: None,
         };
         Simulation::new(algorithm, run, &federation, &data).unwrap()
     }
@@ -233,6 +234,7 @@ fn on_signals<A: Method>(privacy: Privacy, set: &[(&str, Value)], some: Option<u
         clusters: 1,
         privacy,
         targets: None,
+        kin: None,
     };
     Simulation::new(algorithm, run, &federation, &data).unwrap()
 }

@@ -1,9 +1,13 @@
-//! `fedkin graph`: learn weighted graphs, look at them, compare them with a truth, divide them.
+//! `fedkin graph`: learn weighted graphs, look at them, compare them with a truth, divide them; graphs of clients, and
+//! signals smoothed over them.
 
 mod communities;
 mod compare;
+mod filter;
+mod from_data;
 mod inspect;
 mod learn;
+mod matrix;
 
 use crate::failure::Failure;
 use crate::privacy::{positive, size};
@@ -30,6 +34,12 @@ pub(crate) enum Command {
     /// Find communities (Louvain), and compare them with labels
     #[command(after_help = FILES)]
     Communities(Communities),
+    /// Smooth a signal over a graph of clients, as the server of FedPnP does with models
+    #[command(after_help = filter::about())]
+    Filter(Box<filter::Filter>),
+    /// Make a graph of clients that are alike from their records
+    #[command(after_help = from_data::ABOUT)]
+    FromData(Box<from_data::FromData>),
 }
 
 /// `fedkin graph inspect`
@@ -91,6 +101,8 @@ pub(crate) fn graph(command: &Command) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::inspect(args),
         Command::Compare(args) => compare::compare(args),
         Command::Communities(args) => communities::communities(args),
+        Command::Filter(args) => filter::filter(args),
+        Command::FromData(args) => from_data::from_data(args),
     }
 }
 

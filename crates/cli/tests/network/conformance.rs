@@ -28,17 +28,19 @@ fn config(row: &Row, private: bool) -> String {
             .replace("\"fedgl\"", &format!("{:?}", row.name))
             .replace("[privacy]\n", if private && row.name != "igl" { privacy } else { "" });
     }
-    let mut text = SMALL.replace("name = \"pgfl\"", &format!("name = {:?}", row.name));
+    let named = format!("name = {:?}\n", row.name);
+    let mut text = SMALL.replace("name = \"pgfl\"\n", &named);
     // A parameter of one method is none of another.
     if !row.params.iter().any(|param| param.name == "penalty") {
         text = text.replace("penalty = 4.0\n", "");
     }
-    if private && row.name == "fedavg" {
+    let steps = row.params.iter().any(|param| param.name == "sampling_rate");
+    if private && steps {
         // Its noise is on clipped gradients of a sample.
         let (before, after) = text.split_once("[privacy]").unwrap();
         text = format!(
             "{}[privacy]\nmechanism = \"dp-sgd\"\nclip = 0.5\nnoise_multiplier = 1.2\n[network]{}",
-            before.replace("\"fedavg\"", "\"fedavg\"\nlocal_steps = 3\nsampling_rate = 0.3"),
+            before.replace(&named, &format!("{named}local_steps = 3\nsampling_rate = 0.3\n")),
             after.split_once("[network]").unwrap().1
         );
     }
@@ -48,13 +50,11 @@ fn config(row: &Row, private: bool) -> String {
         text = text.replace("kind = \"ridge\"", kinds);
     }
     if row.name.starts_with("persfl") {
-        text = text.replace(
-            &format!("name = {:?}\n", row.name),
-            &format!("name = {:?}\ncandidates = 4\n", row.name),
-        );
+        text = text.replace(&named, &format!("{named}candidates = 4\n"));
     }
     // What has no mechanism says so, and is compared without one.
-    if !private || row.name.starts_with("persfl") || row.name == "ifca" {
+    let open = ["persfl", "persfl-agnostic", "ifca", "fedbn", "per-fedavg", "pfedme"];
+    if !private || open.contains(&row.name) {
         let (before, after) = text.split_once("[privacy]").unwrap();
         text = format!("{before}[network]{}", after.split_once("[network]").unwrap().1);
     }

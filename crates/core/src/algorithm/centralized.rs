@@ -43,9 +43,9 @@ impl Method for Centralized {
         if context.privacy.demanded() {
             return Err("centralized pools raw records: set privacy.mechanism = \"none\" for it".into());
         }
-        Ok(Self(match context.problem {
-            Problem::Agnostic(kinds) => Fits::Hypotheses(kinds),
-            problem => Fits::Parameters(problem.parametric()?),
+        Ok(Self(match &context.problem {
+            Problem::Agnostic(kinds) => Fits::Hypotheses(*kinds),
+            problem => Fits::Parameters(problem.solvable()?),
         }))
     }
 }

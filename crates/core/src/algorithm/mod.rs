@@ -10,32 +10,45 @@ mod agnostic;
 mod candidates;
 mod centralized;
 mod fedavg;
+mod fedbn;
 mod fedgl;
+mod fedpnp;
+mod fedprox;
 mod gfedmtl;
 mod guard;
 mod ifca;
 mod igl;
 mod infer;
 mod local;
+mod per_fedavg;
 mod persfl;
+mod pfedme;
 mod pgfl;
 mod prepared;
 pub mod registry;
 mod single_step;
+mod star;
+mod training;
 
 pub use admm::{Admm, Rule};
 pub use agnostic::PersFlAgnostic;
 pub use centralized::Centralized;
 pub use fedavg::FedAvg;
+pub use fedbn::FedBn;
 pub use fedgl::{Average, Consensus, FedGl};
+pub use fedpnp::FedPnp;
+pub use fedprox::FedProx;
 pub use gfedmtl::GFedMtl;
 pub use ifca::Ifca;
 pub use igl::Igl;
 pub use infer::{INFERRED, Infer, Inferred};
 pub use local::Local;
+pub use per_fedavg::PerFedAvg;
 pub use persfl::PersFl;
+pub use pfedme::PFedMe;
 pub use pgfl::Pgfl;
 pub use single_step::SingleStep;
+pub use star::{AsStar, Star};
 
 use crate::codec::{Codec, Door};
 use crate::dataset::Dataset;
@@ -65,6 +78,8 @@ pub struct Run {
     pub privacy: Privacy,
     /// The clients that models are wanted for, by id and sorted; all where absent. For methods that can leave some out.
     pub targets: Option<Arc<[u32]>>,
+    /// A graph of clients that the run brings, by id, the smaller first; for methods that take one.
+    pub kin: Option<Arc<[(u32, u32, f64)]>>,
 }
 
 /// The public world as one server sees it.
@@ -423,7 +438,7 @@ impl FoundKin {
 }
 
 /// What a constructor gets beside the method's own parameters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Context {
     /// What every client fits.
     pub problem: Problem,

@@ -2,8 +2,9 @@
 //! conformance tests come from it. Adding a method is one file and one row here.
 
 use super::{
-    Admm, Algorithm, Average, Centralized, Consensus, Context, FedAvg, FedGl, GFedMtl, INFERRED, Ifca, Igl,
-    Inferred, Local, PersFl, PersFlAgnostic, Pgfl, SingleStep,
+    Admm, Algorithm, AsStar, Average, Centralized, Consensus, Context, FedAvg, FedBn, FedGl, FedPnp, FedProx,
+    GFedMtl, INFERRED, Ifca, Igl, Inferred, Local, PFedMe, PerFedAvg, PersFl, PersFlAgnostic, Pgfl,
+    SingleStep,
 };
 use crate::federation::Arrange;
 use crate::params::{Param, Values, suggest};
@@ -91,8 +92,18 @@ registry! {
         "clustered learning at each server alone, PGFL without edges";
     "one-cloud": Admm<Pgfl>, connected: false, Arrange { one_server: true, ..AS_IS },
         "PGFL with all clients at one server, where that is allowed";
-    "fedavg": FedAvg, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+    "fedavg": AsStar<FedAvg>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
         "federated averaging: one model for all from local gradient steps, with DP-SGD";
+    "fedprox": AsStar<FedProx>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "federated averaging whose clients are pulled towards the served model, with DP-SGD";
+    "fedpnp": FedPnp, connected: false, Arrange { one_server: true, ..AS_IS },
+        "personal models denoised over a graph of clients: from local training to one model for all";
+    "fedbn": AsStar<FedBn>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "federated averaging of all but the norms of a net, which every client keeps to itself";
+    "per-fedavg": AsStar<PerFedAvg>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "a model for all from which one gradient step leads to a good model for each (meta-learning)";
+    "pfedme": AsStar<PFedMe>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
+        "personal models tied to a model for all by a squared distance (Moreau envelopes)";
     "fedgl": FedGl<Consensus>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },
         "a graph for every client and a consensus graph for all, learnt together from signals";
     "fedgl-average": FedGl<Average>, connected: false, Arrange { one_cluster: true, one_server: true, ..AS_IS },

@@ -1,6 +1,6 @@
 //! How good a model is on records.
 
-use super::{Loss, Model, Softmax};
+use super::{Loss, Model, NetModel, Softmax};
 use crate::dataset::Dataset;
 use crate::numeric::ln;
 
@@ -109,11 +109,40 @@ pub fn quality_of_classes(model: &Softmax, data: &Dataset, w: &[f64]) -> Quality
     let mut p = vec![0.0; model.classes];
     for (i, &y) in data.targets().iter().enumerate() {
         model.predict(data.row(i), w, &mut p);
+        tally.classes(&p, y);
+    }
+    tally.quality()
+}
+
+/// How good a net is that tells classes apart, in one pass over the records.
+pub fn quality_of_net(model: &NetModel, data: &Dataset, w: &[f64]) -> Quality {
+    let mut tally = Tally { records: data.rows(), ..Tally::default() };
+    let mut p = Vec::with_capacity(model.outputs());
+    model.outputs_of(data, w, |i, z| {
+        probabilities_of_outputs(z, &mut p);
+        tally.classes(&p, data.targets()[i]);
+    });
+    tally.quality()
+}
+
+/// The probabilities behind the outputs of a net.
+pub fn probabilities_of_outputs(z: &[f32], p: &mut Vec<f64>) {
+    let most = z.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    p.clear();
+    p.extend(z.iter().map(|z| crate::numeric::exp(f64::from(z - most))));
+    let sum: f64 = p.iter().sum();
+    crate::numeric::scale(1.0 / sum, p);
+}
+
+impl Tally {
+    /// Takes the probabilities of one record's classes.
+    fn classes(&mut self, p: &[f64], y: f64) {
+        let tally = self;
         let label = y as usize;
-        let guess = likeliest(&p);
+        let guess = likeliest(p);
         tally.right += f64::from(u8::from(guess == label));
         tally.log_loss += -ln(p.get(label).copied().unwrap_or(0.0).max(LEAST));
-        if let [_, one] = p.as_slice() {
+        if let [_, one] = p {
             tally.brier += (one - y) * (one - y);
             tally.bin(*one, label == 1);
         } else {
@@ -124,7 +153,6 @@ pub fn quality_of_classes(model: &Softmax, data: &Dataset, w: &[f64]) -> Quality
             tally.bin(p[guess], guess == label);
         }
     }
-    tally.quality()
 }
 
 /// The likeliest class; of equally likely ones the first.

@@ -17,6 +17,8 @@
 
 mod loss;
 mod metrics;
+mod net;
+pub mod neural;
 mod newton;
 mod parametric;
 mod problem;
@@ -24,9 +26,13 @@ mod prox;
 mod softmax;
 
 pub use loss::Loss;
-pub use metrics::{Quality, accuracy, likeliest, log_loss, mean_squared_error, quality, quality_of_classes};
-pub use parametric::Parametric;
-pub use problem::Problem;
+pub use metrics::{
+    Quality, accuracy, likeliest, log_loss, mean_squared_error, probabilities_of_outputs, quality,
+    quality_of_classes, quality_of_net,
+};
+pub use net::{NETS, NetModel, loss as loss_of_outputs};
+pub use parametric::{Parametric, Records};
+pub use problem::{Known, Problem};
 pub use prox::{Prox, Unsolved, fit};
 pub use softmax::Softmax;
 
@@ -40,7 +46,9 @@ use std::sync::Arc;
 pub const PARAMS: &[Param] = &[
     Param {
         name: "kind",
-        kind: Kind::Choice(&["ridge", "logistic", "softmax", "graph", "tree", "knn", "forest", "mixed"]),
+        kind: Kind::Choice(&[
+            "ridge", "logistic", "softmax", "graph", "tree", "knn", "forest", "mixed", "net",
+        ]),
         preset: Preset::Required,
         help: "what each client fits",
     },
@@ -72,7 +80,7 @@ pub const PARAMS: &[Param] = &[
         name: "classes",
         kind: Kind::Integer { least: 2, most: 1000 },
         preset: Preset::Absent,
-        help: "softmax only: how many classes; their labels go from 0 to one less (where absent: as many as the data source knows)",
+        help: "softmax and net: how many classes; their labels go from 0 to one less (where absent: as many as the data source knows)",
     },
     Param {
         name: "alpha",
@@ -127,6 +135,30 @@ pub const PARAMS: &[Param] = &[
         kind: Kind::Integer { least: 1, most: 10_000 },
         preset: Preset::Absent,
         help: "forest only: how many trees are averaged (20 where absent)",
+    },
+    Param {
+        name: "net",
+        kind: Kind::Choice(NETS),
+        preset: Preset::Absent,
+        help: "net only: a net that needs no description",
+    },
+    Param {
+        name: "layers",
+        kind: Kind::List(&Kind::Text),
+        preset: Preset::Absent,
+        help: "net only: its layers in order, such as [\"conv 16 size 5\", \"relu\", \"max-pool 2 stride 2\", \"dense 10\"]",
+    },
+    Param {
+        name: "input",
+        kind: Kind::List(&Kind::Integer { least: 1, most: 1_000_000 }),
+        preset: Preset::Absent,
+        help: "net only: the shape of a record as [channels, height, width] (where absent: what the data source knows)",
+    },
+    Param {
+        name: "loss",
+        kind: Kind::Choice(&["cross-entropy", "squared"]),
+        preset: Preset::Absent,
+        help: "net only: whether it tells classes apart (where absent) or predicts a number",
     },
 ];
 

@@ -1,14 +1,14 @@
 //! What the clients of a run fit: a linear model, one of several classes, a graph, or a hypothesis without parameters to
 //! average.
 
-use super::{Loss, Model, Parametric, Softmax};
+use super::{Loss, Model, NetModel, Parametric, Softmax};
 use crate::hypothesis::{Kind, Kinds};
 use crate::params::Values;
 use crate::privacy::Bound;
 use crate::signals::Smooth;
 
 /// What every client fits.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Problem {
     /// A linear model of targets.
     Linear(Model),
@@ -18,7 +18,22 @@ pub enum Problem {
     Graph(Smooth),
     /// Hypotheses of one or several kinds: trees, nearest neighbours, forests, linear models.
     Agnostic(Kinds),
+    /// A neural net.
+    Net(NetModel),
 }
+
+/// What data say of themselves, where they do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Known {
+    /// How many classes their labels have.
+    pub classes: Option<usize>,
+    /// Channels, height and width of a record.
+    pub shape: Option<[usize; 3]>,
+}
+
+/// Why a method that fits a client's problem exactly refuses nets.
+const NO_EXACT_FIT: &str = "this solves every client's problem exactly, which a net has no way for: take algorithm.name = \"fedpnp\", \
+     \"fedavg\", \"fedprox\", \"fedbn\", \"per-fedavg\", \"pfedme\", \"ifca\" or \"local\", or model.kind = \"ridge\", \"logistic\" or \"softmax\"";
 
 /// Why a method that computes with parameters refuses trees and the like.
 fn no_parameters(kinds: &Kinds) -> String {
@@ -33,13 +48,14 @@ fn no_parameters(kinds: &Kinds) -> String {
 impl Problem {
     /// From the values of `[model]`.
     pub fn new(values: &Values) -> Result<Self, String> {
-        Self::with_classes(values, None)
+        Self::knowing(values, Known::default())
     }
 
-    /// The same where the data say how many classes there are.
-    pub fn with_classes(values: &Values, known: Option<usize>) -> Result<Self, String> {
+    /// The same where the data say something of themselves.
+    pub fn knowing(values: &Values, known: Known) -> Result<Self, String> {
         match values.text("kind") {
-            Some("softmax") => Softmax::new(values, known).map(Problem::Classes),
+            Some("softmax") => Softmax::new(values, known.classes).map(Problem::Classes),
+            Some("net") => NetModel::of(values, known.classes, known.shape).map(Problem::Net),
             Some("graph") => Ok(Problem::Graph(Smooth::new(values))),
             Some("tree" | "knn" | "forest" | "mixed") => Kinds::new(values).map(Problem::Agnostic),
             _ => Model::new(values).map(Problem::Linear),
@@ -53,6 +69,22 @@ impl Problem {
             Problem::Classes(model) => model.dimension(columns),
             Problem::Graph(smooth) => smooth.dimension(columns),
             Problem::Agnostic(_) => columns,
+            Problem::Net(model) => model.net().length(),
+        }
+    }
+
+    /// Whether records of this many columns are what the model takes.
+    pub fn takes(&self, columns: usize) -> Result<(), String> {
+        match self {
+            Problem::Net(model) if model.columns() != columns => {
+                let [channels, height, width] = model.net().input();
+                Err(format!(
+                    "the net takes records of {} numbers ({channels} x {height} x {width}), but the data have {columns} \
+                     columns: set `model.input` to their shape",
+                    model.columns()
+                ))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -71,6 +103,7 @@ impl Problem {
                     .into())
             }
             Problem::Agnostic(kinds) => Err(no_parameters(kinds)),
+            Problem::Net(_) => Err(NO_EXACT_FIT.into()),
         }
     }
 
@@ -79,7 +112,7 @@ impl Problem {
         match self {
             Problem::Agnostic(kinds) => Ok(*kinds),
             Problem::Linear(model) => Ok(Kinds::one(Kind::Linear(*model), model.loss == Loss::Logistic)),
-            Problem::Graph(_) => self.linear().map(|model| Kinds::one(Kind::Linear(model), false)),
+            Problem::Graph(_) | Problem::Net(_) => self.linear().map(|model| Kinds::one(Kind::Linear(model), false)),
             Problem::Classes(_) => Err("this re-trains models of one number or one probability: set model.kind = \"ridge\", \
                  \"logistic\", \"tree\", \"knn\" or \"forest\", or take algorithm.name = \"persfl\" for several classes"
                 .into()),
@@ -90,9 +123,18 @@ impl Problem {
     pub fn parametric(&self) -> Result<Parametric, String> {
         match self {
             Problem::Classes(model) => Ok(Parametric::Softmax(*model)),
+            Problem::Net(model) => Ok(Parametric::Net(model.clone())),
             Problem::Linear(_) | Problem::Graph(_) | Problem::Agnostic(_) => {
                 self.linear().map(Parametric::Linear)
             }
+        }
+    }
+
+    /// The same for methods that fit it exactly, which cannot be done with a net.
+    pub fn solvable(&self) -> Result<Parametric, String> {
+        match self.parametric()? {
+            Parametric::Net(_) => Err(NO_EXACT_FIT.into()),
+            other => Ok(other),
         }
     }
 
@@ -100,7 +142,7 @@ impl Problem {
     pub fn graph(&self) -> Result<Smooth, String> {
         match self {
             Problem::Graph(smooth) => Ok(*smooth),
-            Problem::Linear(_) | Problem::Classes(_) | Problem::Agnostic(_) => {
+            Problem::Linear(_) | Problem::Classes(_) | Problem::Agnostic(_) | Problem::Net(_) => {
                 Err("this learns graphs: set model.kind = \"graph\"".into())
             }
         }
@@ -111,7 +153,7 @@ impl Problem {
         match self {
             Problem::Linear(model) => model.enforced_bound(),
             // Methods that use the bound take linear models alone.
-            Problem::Classes(_) | Problem::Graph(_) | Problem::Agnostic(_) => None,
+            Problem::Classes(_) | Problem::Graph(_) | Problem::Agnostic(_) | Problem::Net(_) => None,
         }
     }
 }

@@ -94,9 +94,15 @@ impl Softmax {
 
     /// Adds the gradient of one prepared record's loss.
     pub fn add_gradient(&self, row: &[f64], y: f64, w: &[f64], out: &mut [f64]) {
+        self.loss_and_gradient(row, y, w, 1.0, out);
+    }
+
+    /// Adds `share` times that, and returns the loss.
+    pub fn loss_and_gradient(&self, row: &[f64], y: f64, w: &[f64], share: f64, out: &mut [f64]) -> f64 {
         let mut p = vec![0.0; self.classes];
-        probabilities(row, y, w, &mut p);
-        spread(1.0, row, y, &p, out);
+        let loss = probabilities(row, y, w, &mut p);
+        spread(share, row, y, &p, out);
+        loss
     }
 
     /// The probabilities of the classes for one record as it came, bias and clipping not yet applied.

@@ -4,6 +4,7 @@ use super::ledger::{Account, Charge, Cost};
 use super::mechanism::{Mechanism, SampledSum};
 use super::released::Released;
 use crate::codec::{Codec, Count, Digest};
+use crate::model::neural::Bench;
 use crate::rng::{PrivateRng, Random};
 use crate::round::Key;
 use thiserror::Error;
@@ -20,6 +21,8 @@ pub enum Refusal {
     NoMechanism,
     /// The client's own problem was not solved.
     Unsolved,
+    /// The client's training gave numbers that are not finite.
+    Diverged,
 }
 
 impl Refusal {
@@ -30,6 +33,7 @@ impl Refusal {
             Refusal::NotPrivate => "the run demands privacy and this value has no mechanism",
             Refusal::NoMechanism => "no mechanism can be built for this release",
             Refusal::Unsolved => "the client's problem was not solved",
+            Refusal::Diverged => "the loss of the client's training grew beyond all bounds",
         }
     }
 }
@@ -49,6 +53,8 @@ pub struct Gate<'a> {
     demands_privacy: bool,
     /// Scratch space of this thread. Its contents are whatever an earlier client left: write before reading.
     pub work: &'a mut Vec<f64>,
+    /// The same for nets.
+    pub bench: &'a mut Bench,
 }
 
 impl<'a> Gate<'a> {
@@ -63,9 +69,10 @@ impl<'a> Gate<'a> {
         asked: &'a dyn Fn(&mut Digest),
         demands_privacy: bool,
         work: &'a mut Vec<f64>,
+        bench: &'a mut Bench,
     ) -> Self {
         pending.clear();
-        Self { account, pending, secret, step, number: 0, asked, demands_privacy, work }
+        Self { account, pending, secret, step, number: 0, asked, demands_privacy, work, bench }
     }
 
     /// Releases a value through a mechanism and notes the charge.

@@ -3,8 +3,10 @@
 use super::Key;
 use super::mutants::{Mutant, active};
 use crate::algorithm::{Algorithm, Label, Run};
-use crate::codec::{Codec, Damaged, Digest};
+use crate::codec::{Codec, Count, Damaged, Digest};
+use crate::model::neural::Bench;
 use crate::privacy::{Account, Charge, Gate, Refusal, Statement};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What a client is asked: all of it is known to the server. Only the machine makes one.
@@ -49,10 +51,43 @@ impl<'a, A: Algorithm> Ask<'a, A> {
     }
 }
 
+/// Where the memories of clients lie that do not fit into the machine's. One place for each client; what was put last is
+/// what is there. A shelf that fails gives no bytes and says so to whoever owns it.
+pub trait Shelf: Send + Sync {
+    /// Keeps these bytes.
+    fn put(&self, place: u32, bytes: &[u8]);
+    /// Gives back what was kept.
+    fn get(&self, place: u32) -> Vec<u8>;
+}
+
+/// A client's memory, here or on a shelf.
+pub(crate) enum Kept<M> {
+    Here(M),
+    Away(Arc<dyn Shelf>, u32),
+}
+
+impl<M: Codec + Clone + Default> Kept<M> {
+    /// To look at. Bytes that a failing shelf has lost count as nothing remembered: its owner ends the run.
+    pub(crate) fn look(&self) -> Cow<'_, M> {
+        match self {
+            Kept::Here(memory) => Cow::Borrowed(memory),
+            Kept::Away(shelf, place) => Cow::Owned(M::from_bytes(&shelf.get(*place)).unwrap_or_default()),
+        }
+    }
+
+    /// Replaces it, wherever it is.
+    pub(crate) fn set(&mut self, memory: M) {
+        match self {
+            Kept::Here(here) => *here = memory,
+            Kept::Away(shelf, place) => shelf.put(*place, &memory.to_bytes()),
+        }
+    }
+}
+
 /// A client: its data in the method's form, its private memory, what it has spent.
 pub struct Client<A: Algorithm> {
     pub(crate) local: A::Local,
-    pub(crate) memory: A::Memory,
+    pub(crate) memory: Kept<A::Memory>,
     pub(crate) account: Account,
     /// This run summed up, where somebody wants to know.
     statement: Option<Box<Statement>>,
@@ -65,16 +100,31 @@ impl<A: Algorithm> Client<A> {
     /// system once and kept, or [`simulated_secret`](crate::rng::simulated_secret) where a run is to be repeated.
     pub fn new(local: A::Local, run: &Run, secret: [u8; 32]) -> Self {
         let account = Account { budget: run.privacy.budget_units(), ..Account::default() };
-        Self { local, memory: A::Memory::default(), account, statement: None, secret, version: 0 }
+        Self { local, memory: Kept::Here(A::Memory::default()), account, statement: None, secret, version: 0 }
     }
 
     /// The same client before the first step again, with other private randomness: for audits, which run one
     /// client thousands of times.
     pub fn renew(&mut self, run: &Run, secret: [u8; 32]) {
         self.version += 1;
-        self.memory = A::Memory::default();
+        self.memory.set(A::Memory::default());
         self.account = Account { budget: run.privacy.budget_units(), ..Account::default() };
         self.secret = secret;
+    }
+
+    /// How many numbers its memory has, where it is not on a shelf.
+    pub fn remembers(&self) -> usize {
+        let mut count = Count::default();
+        if let Kept::Here(memory) = &self.memory {
+            memory.put(&mut count);
+        }
+        count.0
+    }
+
+    /// Puts its memory on a shelf, from now on.
+    pub fn shelve(&mut self, shelf: &Arc<dyn Shelf>, place: u32) {
+        shelf.put(place, &self.memory.look().to_bytes());
+        self.memory = Kept::Away(Arc::clone(shelf), place);
     }
 
     /// What the client has spent.
@@ -104,7 +154,7 @@ impl<A: Algorithm> Client<A> {
 
     /// Writes what must survive a restart.
     pub fn save<S: crate::codec::Sink>(&self, sink: &mut S) {
-        self.memory.put(sink);
+        self.memory.look().put(sink);
         self.account.put(sink);
         self.statement.is_some().put(sink);
         if let Some(statement) = &self.statement {
@@ -115,7 +165,7 @@ impl<A: Algorithm> Client<A> {
     /// Reads what `save` wrote.
     pub fn restore(&mut self, reader: &mut crate::codec::Reader<'_>) -> Result<(), crate::codec::Damaged> {
         self.version += 1;
-        self.memory = A::Memory::get(reader)?;
+        self.memory.set(A::Memory::get(reader)?);
         self.account = Account::get(reader)?;
         self.statement = Option::<Statement>::get(reader)?.map(Box::new);
         Ok(())
@@ -130,7 +180,12 @@ impl<A: Algorithm> Client<A> {
         scratch: &mut Scratch<A>,
     ) -> Result<A::Up, Refusal> {
         self.version += 1;
-        let backup = self.account.budget.is_some().then(|| self.memory.clone());
+        let mut fetched = match &self.memory {
+            Kept::Here(_) => None,
+            away @ Kept::Away(..) => Some(away.look().into_owned()),
+        };
+        let shelved = fetched.is_some();
+        let backup = (self.account.budget.is_some() && !shelved).then(|| self.memory.look().into_owned());
         let (step, label, common, down) = (ask.step, ask.label, ask.common, ask.down);
         let asked = |digest: &mut Digest| {
             if !active(Mutant::NoiseWithoutAsk) {
@@ -146,10 +201,18 @@ impl<A: Algorithm> Client<A> {
             &asked,
             run.privacy.demanded(),
             &mut scratch.work,
+            &mut scratch.bench,
         );
         let spare = std::mem::take(&mut scratch.up);
-        match algorithm.client(&self.local, &mut self.memory, ask, &mut gate, spare) {
+        let memory = match (&mut fetched, &mut self.memory) {
+            (Some(memory), _) | (None, Kept::Here(memory)) => memory,
+            (None, Kept::Away(..)) => return Err(Refusal::Unsolved),
+        };
+        match algorithm.client(&self.local, memory, ask, &mut gate, spare) {
             Ok(released) => {
+                if let Some(memory) = fetched {
+                    self.memory.set(memory);
+                }
                 self.account.pay(&scratch.pending);
                 if let Some(statement) = &mut self.statement {
                     statement.pay(step, &scratch.pending);
@@ -159,7 +222,7 @@ impl<A: Algorithm> Client<A> {
             Err(refusal) => {
                 scratch.pending.clear();
                 if let Some(backup) = backup {
-                    self.memory = backup;
+                    self.memory.set(backup);
                 }
                 if let Some(statement) = &mut self.statement {
                     statement.refuse(step, refusal);
@@ -199,6 +262,7 @@ pub struct Scratch<A: Algorithm> {
     pub(in crate::round) up: A::Up,
     pub(in crate::round) pending: Vec<Charge>,
     pub(in crate::round) work: Vec<f64>,
+    pub(in crate::round) bench: Bench,
 }
 
 impl<A: Algorithm> Scratch<A> {
@@ -216,6 +280,7 @@ impl<A: Algorithm> Default for Scratch<A> {
             up: A::Up::default(),
             pending: Vec::new(),
             work: Vec::new(),
+            bench: Bench::default(),
         }
     }
 }

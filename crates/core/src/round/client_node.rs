@@ -109,7 +109,7 @@ impl<A: Algorithm> ClientNode<A> {
             && let (Ok(common), Ok(down)) = (A::Common::from_bytes(common), A::Down::from_bytes(down))
         {
             let ask = Ask::new(self.last, DELIVER, &common, &down);
-            self.setting.algorithm.personal(&self.client.local, &self.client.memory, ask, out);
+            self.setting.algorithm.personal(&self.client.local, &self.client.memory.look(), ask, out);
         }
     }
 
@@ -282,7 +282,7 @@ impl<A: Algorithm> ClientNode<A> {
         let mut bytes = Bytes(Vec::with_capacity(256 + 2 * upload));
         self.last.put(&mut bytes);
         self.digest.put(&mut bytes);
-        self.client.memory.put(&mut bytes);
+        self.client.memory.look().put(&mut bytes);
         self.outbox.put(&mut bytes);
         self.served.put(&mut bytes);
         bytes.0
@@ -293,7 +293,7 @@ impl<A: Algorithm> ClientNode<A> {
         let mut reader = Reader::new(state);
         self.last = u32::get(&mut reader)?;
         self.digest = <[u8; 32]>::get(&mut reader)?;
-        self.client.memory = A::Memory::get(&mut reader)?;
+        self.client.memory.set(A::Memory::get(&mut reader)?);
         self.outbox = Option::get(&mut reader)?;
         self.served = Option::get(&mut reader)?;
         if reader.left() == 0 { Ok(()) } else { Err(Damaged) }

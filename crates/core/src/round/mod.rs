@@ -21,7 +21,7 @@ mod server_record;
 mod server_steps;
 
 pub use cells::Cells;
-pub use client::{Ask, Client, Scratch};
+pub use client::{Ask, Client, Scratch, Shelf};
 pub use client_node::{ClientNode, sent_digest};
 pub use hello::{Hello, Misfit, short};
 pub use messages::{Effect, Envelope, Message, Note, PROTOCOL, Peer, Record, Unopened, open, seal};

@@ -256,13 +256,14 @@ impl<A: Algorithm> Server<A> {
     ) {
         let now = Now { step: self.step, label: DELIVER, at: self.view(run) };
         let (seat, member) = (&self.seats[position], &self.members[position]);
-        if algorithm.look(&self.state, now, member, &client.memory, out) {
+        let memory = client.memory.look();
+        if algorithm.look(&self.state, now, member, &memory, out) {
             return;
         }
         algorithm.serve(&self.state, seat, now, member, &mut scratch.down);
         let common = algorithm.common(&self.state, now);
         let ask = Ask::new(self.step, DELIVER, &common, &scratch.down);
-        algorithm.personal(&client.local, &client.memory, ask, out);
+        algorithm.personal(&client.local, &memory, ask, out);
     }
 
     /// The broadcast that goes with the last message.

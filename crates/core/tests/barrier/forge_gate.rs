@@ -1,5 +1,6 @@
 //! A gate of one's own would charge nobody.
 use fedkin_core::codec::Digest;
+use fedkin_core::model::neural::Bench;
 use fedkin_core::privacy::{Account, Charge, Gate};
 
 fn forge<'a>(
@@ -8,8 +9,9 @@ fn forge<'a>(
     secret: &'a [u8; 32],
     asked: &'a dyn Fn(&mut Digest),
     work: &'a mut Vec<f64>,
+    bench: &'a mut Bench,
 ) -> Gate<'a> {
-    Gate { account, pending, secret, step: 1, number: 0, asked, demands_privacy: false, work }
+    Gate { account, pending, secret, step: 1, number: 0, asked, demands_privacy: false, work, bench }
 }
 
 fn main() {}

@@ -5,6 +5,7 @@
 //! test window is in a training window. Where a person did an activity in a single run, that run is for training.
 
 mod features;
+mod official;
 mod windows;
 
 use crate::error::DataError;
@@ -12,12 +13,13 @@ use crate::places::SetPlace;
 use crate::roster::Roster;
 use crate::schema::{Feature, Schema};
 use crate::signals::check;
+use crate::split::{Parts, VALIDATION, share};
 use crate::standardise::Scaling;
 use crate::topology;
 use crate::world::{Client, World, assemble};
 use crate::{Request, Task};
 use fedkin_core::Dataset;
-use fedkin_core::params::{Kind, Param, Preset, Value};
+use fedkin_core::params::{Kind, Param, Preset, Value, Values};
 use fedkin_core::rng::{PublicRng, Random};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,21 +30,30 @@ pub(crate) const NAME: &str = "uci-har";
 /// How many activities there are.
 pub(crate) const CLASSES: usize = ACTIVITIES.len();
 const FILE: &str = "uci_har_inertial_i16.npz";
-const PLACE: SetPlace = SetPlace { set: NAME, folder: NAME, expected: FILE };
+const OFFICIAL: &str = "UCI HAR Dataset.zip";
+const PLACE: SetPlace =
+    SetPlace { set: NAME, folder: NAME, expected: "uci_har_inertial_i16.npz or \"UCI HAR Dataset.zip\"" };
 
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "path",
         kind: Kind::Path,
         preset: Preset::Absent,
-        help: "folder of uci_har_inertial_i16.npz (default: uci-har in the folder that FEDKIN_DATA names)",
+        help: "folder of \"UCI HAR Dataset.zip\" or uci_har_inertial_i16.npz (default: uci-har in the folder that FEDKIN_DATA names)",
     },
     Param {
         name: "features",
         kind: Kind::Choice(&["summary", "raw"]),
         preset: Preset::Text("summary"),
         help: "summary: 70 numbers per window (levels, jerks, bands of frequency, correlations, gravity) scaled by constants; \
-               raw: the 1152 samples, in g and rad/s",
+               raw: the 1152 samples, in g and rad/s, or the first `steps` of each channel",
+    },
+    Param {
+        name: "steps",
+        kind: Kind::Integer { least: 1, most: STEPS as i64 },
+        preset: Preset::Absent,
+        help: "raw: so many samples of each of the 9 channels from the start of a window; 100 give the 900 features of the \
+               FedPnP paper (default: all 128)",
     },
     Param {
         name: "subjects",
@@ -63,6 +74,11 @@ pub(crate) const PARAMS: &[Param] = &[
         help: "at most so many training windows of each activity, drawn from the training runs (default: all of them)",
     },
     Param {
+        help: "share of a person's training runs of each activity that is set aside for choosing parameters; at least one \
+               stays for training",
+        ..VALIDATION
+    },
+    Param {
         name: "standardise",
         kind: Kind::Flag,
         preset: Preset::Flag(false),
@@ -70,6 +86,11 @@ pub(crate) const PARAMS: &[Param] = &[
                leaves it",
     },
 ];
+
+/// How many numbers a window has.
+pub(crate) fn columns(values: &Values) -> usize {
+    Shown::read(values).map_or(0, |shown| shown.names().len())
+}
 
 /// Reads the windows and divides each person's runs.
 pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
@@ -90,15 +111,14 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
         request.require_connected,
     )?;
     let windows = Windows::load(&file_of(&PLACE.find(values.text("path"), request.base)?)?)?;
-    let raw = values.text("features") == Some("raw");
+    let shown = Shown::read(values)?;
+    let names = shown.names();
+    let columns = names.len();
     let schema = Schema {
-        features: if raw { raw_names() } else { features::names() }
-            .into_iter()
-            .map(Feature::number)
-            .collect(),
+        features: names.into_iter().map(Feature::number).collect(),
         target: "activity".into(),
+        shape: Some([columns, 1, 1]),
     };
-    let columns = schema.features.len();
     let scaling =
         if values.flag("standardise") { Scaling::ByClient(vec![true; columns]) } else { Scaling::Never };
     let mut clients = Vec::new();
@@ -107,25 +127,64 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
         let mut rng = PublicRng::named(request.seed, "world/split", 0, u32::from(subject));
         let fraction = values.number("test_fraction").unwrap_or(0.5);
         let limit = values.integer("train_windows").map(|limit| limit as usize);
-        let (train, test) = divide(&runs_of(&windows, subject), fraction, limit, &mut rng);
-        let (mut train_rows, mut test_rows) = (rows(&windows, &train, raw), rows(&windows, &test, raw));
-        let scaling = scaling.apply(columns, &mut train_rows, &mut test_rows);
+        let shares =
+            Shares { test: fraction, validation: values.number("validation_fraction").unwrap_or(0.0) };
+        let parts = divide(&runs_of(&windows, subject), shares, limit, &mut rng);
+        let [mut train, mut validation, mut test] =
+            [&parts.train, &parts.validation, &parts.test].map(|picks| rows(&windows, picks, shown));
+        let scaling = scaling.apply(columns, &mut train, [&mut validation, &mut test]);
         let dataset = |features: Vec<f64>, picks: &[usize]| {
             let targets = picks.iter().map(|&at| f64::from(windows.activity[at])).collect();
             Dataset::new(columns, features, targets)
                 .map(Arc::new)
                 .map_err(|source| DataError::Records { client: name.clone(), source })
         };
-        let train = dataset(train_rows, &train)?;
-        let test = if test.is_empty() { None } else { Some(dataset(test_rows, &test)?) };
-        clients.push(Client { name, server: 0, cluster: 0, train, test, scaling });
+        let some = |features, picks: &[usize]| match picks {
+            [] => Ok(None),
+            picks => dataset(features, picks).map(Some),
+        };
+        let train = dataset(train, &parts.train)?;
+        let (validation, test) = (some(validation, &parts.validation)?, some(test, &parts.test)?);
+        clients.push(Client { name, server: 0, cluster: 0, train, test, validation, scaling });
     }
-    assemble(clients, Roster { servers: vec![server], clusters: vec!["all".into()], topology }, None, schema)
+    let roster = Roster { servers: vec![server], clusters: vec!["all".into()], topology };
+    let classes = ACTIVITIES.iter().map(ToString::to_string).collect();
+    Ok(assemble(clients, roster, None, schema)?.with_public(None, classes))
+}
+
+/// What a record consists of.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// The 70 numbers of `features`.
+    Summary,
+    /// The first so many samples of each channel.
+    Raw(usize),
+}
+
+impl Shown {
+    fn read(values: &Values) -> Result<Self, DataError> {
+        let steps = values.integer("steps").map(|steps| steps as usize);
+        match (values.text("features"), steps) {
+            (Some("raw"), steps) => Ok(Self::Raw(steps.unwrap_or(STEPS))),
+            (_, None) => Ok(Self::Summary),
+            (_, Some(_)) => Err(DataError::config(
+                "steps",
+                "only raw samples can be cut short: set `features = \"raw\"`, or drop the key",
+            )),
+        }
+    }
+
+    fn names(self) -> Vec<String> {
+        match self {
+            Self::Summary => features::names(),
+            Self::Raw(steps) => raw_names(steps),
+        }
+    }
 }
 
 fn file_of(folder: &Path) -> Result<PathBuf, DataError> {
     // A path straight to the archive is what many will write.
-    let candidates = [folder.join(FILE), folder.to_path_buf()];
+    let candidates = [folder.join(FILE), folder.join(OFFICIAL), folder.to_path_buf()];
     candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| PLACE.missing(folder.to_path_buf()))
 }
 
@@ -170,48 +229,61 @@ fn runs_of(windows: &Windows, subject: u8) -> Vec<Vec<Vec<usize>>> {
     by_activity
 }
 
-/// Training and test windows: whole runs of each activity go to one side, and then at most `limit` training windows stay.
+/// How much of a person's runs is not for training.
+#[derive(Debug, Clone, Copy)]
+struct Shares {
+    test: f64,
+    validation: f64,
+}
+
+/// Whole runs of each activity go to one part, and then at most `limit` training windows stay.
 fn divide(
     by_activity: &[Vec<Vec<usize>>],
-    fraction: f64,
+    shares: Shares,
     limit: Option<usize>,
     rng: &mut PublicRng,
-) -> (Vec<usize>, Vec<usize>) {
-    let (mut train, mut test) = (Vec::new(), Vec::new());
+) -> Parts {
+    let mut parts = Parts::default();
     for runs in by_activity {
         let mut order: Vec<usize> = (0..runs.len()).collect();
         rng.shuffle(&mut order);
-        let count = ((runs.len() as f64 * fraction).round() as usize).min(runs.len().saturating_sub(1));
-        let (kept, learnt) = order.split_at(count);
-        test.extend(kept.iter().flat_map(|&run| &runs[run]));
-        let mut pile: Vec<usize> = learnt.iter().flat_map(|&run| &runs[run]).copied().collect();
+        let tested = share(runs.len(), shares.test);
+        let validated = share(runs.len() - tested, shares.validation);
+        let windows =
+            |part: &[usize]| part.iter().flat_map(|&run| &runs[run]).copied().collect::<Vec<usize>>();
+        parts.test.extend(windows(&order[..tested]));
+        parts.validation.extend(windows(&order[tested..tested + validated]));
+        let mut pile = windows(&order[tested + validated..]);
         rng.shuffle(&mut pile);
         pile.truncate(limit.unwrap_or(usize::MAX));
-        train.extend(pile);
+        parts.train.extend(pile);
     }
     // Back in the order of the file, so that only membership is random.
-    train.sort_unstable();
-    test.sort_unstable();
-    (train, test)
+    for part in [&mut parts.train, &mut parts.validation, &mut parts.test] {
+        part.sort_unstable();
+    }
+    parts
 }
 
-fn rows(windows: &Windows, picks: &[usize], raw: bool) -> Vec<f64> {
+fn rows(windows: &Windows, picks: &[usize], shown: Shown) -> Vec<f64> {
     let mut rows = Vec::new();
     for &at in picks {
-        if raw {
-            rows.extend(windows.window(at).iter().map(|&value| f64::from(value) * windows.scale));
-        } else {
-            rows.extend_from_slice(windows.features(at));
+        match shown {
+            Shown::Summary => rows.extend_from_slice(windows.features(at)),
+            Shown::Raw(steps) => {
+                let channels = windows.window(at).chunks_exact(STEPS).flat_map(|channel| &channel[..steps]);
+                rows.extend(channels.map(|&value| f64::from(value) * windows.scale));
+            }
         }
     }
     rows
 }
 
-fn raw_names() -> Vec<String> {
+fn raw_names(steps: usize) -> Vec<String> {
     let signals =
         ["body-x", "body-y", "body-z", "turn-x", "turn-y", "turn-z", "total-x", "total-y", "total-z"];
     debug_assert_eq!(signals.len(), CHANNELS);
-    signals.iter().flat_map(|signal| (0..STEPS).map(move |step| format!("{signal}-{step:03}"))).collect()
+    signals.iter().flat_map(|signal| (0..steps).map(move |step| format!("{signal}-{step:03}"))).collect()
 }
 
 #[cfg(test)]
@@ -223,15 +295,26 @@ mod tests {
         let runs = vec![vec![vec![0, 1, 2], vec![3], vec![4, 5], vec![6, 7]], vec![vec![8, 9]], vec![]];
         for seed in 0..20 {
             let mut rng = PublicRng::named(seed, "test", 0, 0);
-            let (train, test) = divide(&runs, 0.5, None, &mut rng);
+            let shares = Shares { test: 0.5, validation: 0.0 };
+            let Parts { train, test, .. } = divide(&runs, shares, None, &mut rng);
             assert_eq!(train.len() + test.len(), 10);
             assert!(train.contains(&8) && train.contains(&9));
             for run in &runs[0] {
                 let inside = run.iter().filter(|window| test.contains(window)).count();
                 assert!(inside == 0 || inside == run.len());
             }
-            let (few, same) = divide(&runs, 0.5, Some(1), &mut PublicRng::named(seed, "test", 0, 0));
-            assert_eq!((few.len(), same), (2, test));
+            let again = || PublicRng::named(seed, "test", 0, 0);
+            let Parts { train: few, test: same, .. } = divide(&runs, shares, Some(1), &mut again());
+            assert_eq!((few.len(), &same), (2, &test));
+            let three = divide(&runs, Shares { validation: 0.5, ..shares }, None, &mut again());
+            assert_eq!(three.test, test);
+            assert!(
+                three.validation.len() + three.train.len() == train.len() && !three.validation.is_empty()
+            );
+            for run in &runs[0] {
+                let inside = run.iter().filter(|window| three.validation.contains(window)).count();
+                assert!(inside == 0 || inside == run.len());
+            }
             assert!(few.iter().all(|window| train.contains(window)));
         }
     }

@@ -5,6 +5,7 @@
 //! the earlier half of the other.
 
 use super::features::{self, Transform};
+use super::official;
 use crate::array::{Array, Numbers};
 use crate::error::DataError;
 use crate::npz::Npz;
@@ -54,11 +55,42 @@ impl Windows {
         {
             return Ok(Arc::clone(windows));
         }
-        let windows = Arc::new(Self::read(file)?);
+        let zip = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zip"));
+        let windows = Arc::new(Self::of(if zip { official::read(file)? } else { Parts::read(file)? }));
         *cache = Some((stamp, Arc::clone(&windows)));
         Ok(windows)
     }
 
+    fn of(parts: Parts) -> Self {
+        let Parts { samples, activity, subject, scale } = parts;
+        let run = runs(&samples, &subject);
+        let transform = Transform::new();
+        let rows: Vec<Vec<f64>> =
+            samples.par_chunks(WINDOW).map(|window| features::of(window, scale, &transform)).collect();
+        let width = rows.first().map_or(0, Vec::len);
+        Self { samples, scale, activity, subject, run, features: rows.concat(), width }
+    }
+
+    /// The samples of a window, channel by channel.
+    pub(super) fn window(&self, at: usize) -> &[i16] {
+        &self.samples[at * WINDOW..(at + 1) * WINDOW]
+    }
+
+    /// The features of a window.
+    pub(super) fn features(&self, at: usize) -> &[f64] {
+        &self.features[at * self.width..(at + 1) * self.width]
+    }
+}
+
+/// What a file says of the windows.
+pub(super) struct Parts {
+    pub(super) samples: Vec<i16>,
+    pub(super) activity: Vec<u8>,
+    pub(super) subject: Vec<u8>,
+    pub(super) scale: f64,
+}
+
+impl Parts {
     fn read(file: &Path) -> Result<Self, DataError> {
         let refuse = |message: String| DataError::file(file, message);
         let mut archive = Npz::open(file)?;
@@ -84,22 +116,7 @@ impl Windows {
         let scale =
             archive.read("scale")?.values.floats().next().filter(|scale| scale.is_finite() && *scale > 0.0);
         let scale = scale.ok_or_else(|| refuse("`scale` is no number above 0".into()))?;
-        let run = runs(&samples, &subject);
-        let transform = Transform::new();
-        let rows: Vec<Vec<f64>> =
-            samples.par_chunks(WINDOW).map(|window| features::of(window, scale, &transform)).collect();
-        let width = rows.first().map_or(0, Vec::len);
-        Ok(Self { samples, scale, activity, subject, run, features: rows.concat(), width })
-    }
-
-    /// The samples of a window, channel by channel.
-    pub(super) fn window(&self, at: usize) -> &[i16] {
-        &self.samples[at * WINDOW..(at + 1) * WINDOW]
-    }
-
-    /// The features of a window.
-    pub(super) fn features(&self, at: usize) -> &[f64] {
-        &self.features[at * self.width..(at + 1) * self.width]
+        Ok(Self { samples, activity, subject, scale })
     }
 }
 

@@ -63,10 +63,21 @@ pub(super) fn assemble_signals(
         let train = dataset(seat.train)?;
         let test = if seat.test.is_empty() { None } else { Some(dataset(seat.test)?) };
         models.extend(seat.graph);
-        clients.push(Client { name: seat.name, server: 0, cluster: 0, train, test, scaling: seat.scaling });
+        clients.push(Client {
+            name: seat.name,
+            server: 0,
+            cluster: 0,
+            train,
+            test,
+            validation: None,
+            scaling: seat.scaling,
+        });
     }
-    let schema =
-        Schema { features: columns.into_iter().map(Feature::number).collect(), target: String::new() };
+    let schema = Schema {
+        features: columns.into_iter().map(Feature::number).collect(),
+        target: String::new(),
+        shape: None,
+    };
     let roster = Roster { servers: vec![SERVER.into()], clusters: vec![CLUSTER.into()], topology };
     let mut world = assemble(clients, roster, None, schema)?;
     world.truth = common.map(|common| Truth {
@@ -109,7 +120,7 @@ pub(super) fn signals_world_at(
         if let Some(limit) = options.limit {
             rows.truncate(limit.saturating_mul(nodes.len()));
         }
-        let used = scaling.apply(nodes.len(), &mut rows, &mut []);
+        let used = scaling.apply(nodes.len(), &mut rows, []);
         if rows.iter().all(|value| value.is_finite()) {
             check::varies(&name, nodes.len(), &rows)?;
         }

@@ -14,6 +14,7 @@
 //! Test records follow the training records in the stream: asking for them does not change the training.
 
 mod params;
+pub(crate) mod shifted;
 
 pub(crate) use params::PARAMS;
 
@@ -269,6 +270,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
                     cluster,
                     train: Arc::new(train),
                     test: test.map(Arc::new),
+                    validation: None,
                     scaling: Vec::new(),
                 }),
                 Err(source) => Err(DataError::Records { client: name, source }),
@@ -278,6 +280,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
     let schema = Schema {
         features: numbered("x", plan.dimension, 1).into_iter().map(Feature::number).collect(),
         target: "y".into(),
+        shape: None,
     };
     assemble(
         clients,

@@ -9,12 +9,14 @@
 )]
 
 mod damage;
+mod fetching;
 mod formats;
 mod graph_sets;
 mod graph_worlds;
 mod graphs;
 mod images;
 mod inspecting;
+mod labelled;
 mod real_clients;
 mod signals;
 mod synthetic;

@@ -112,7 +112,7 @@ pub fn audit(subject: &Subject, options: &Options, control: &Control<'_>) -> Res
         })?),
     };
     let loud = plan.context();
-    let quiet = Context { privacy: silenced(plan.privacy), ..loud };
+    let quiet = Context { privacy: silenced(plan.privacy), ..loud.clone() };
     let task = Task { subject, options, control, federation: &world.federation, data: &world.train, client };
     let conflict = |message| Error::Conflict { place: plan.name().to_string(), message };
     let values = &plan.config.algorithm_values;
@@ -135,7 +135,7 @@ fn silenced(privacy: Privacy) -> Privacy {
 
 /// Where the noise stands in a message.
 fn layout(plan: &Plan, columns: usize) -> Layout {
-    match (plan.problem, plan.privacy) {
+    match (&plan.problem, plan.privacy) {
         (Problem::Graph(smooth), Privacy::OneShot(_)) => {
             Layout::symmetric(smooth.nodes(columns).unwrap_or(0))
         }

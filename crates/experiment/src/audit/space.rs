@@ -26,7 +26,7 @@ pub(super) enum Space {
 
 impl Space {
     pub(super) fn of(plan: &Plan, all: &[Arc<Dataset>]) -> Result<Self, Error> {
-        let model = match (plan.problem, plan.privacy) {
+        let model = match (&plan.problem, plan.privacy) {
             (Problem::Graph(_), Privacy::OneShot(once)) => {
                 return Ok(Space::Centred { clip: once.clip.bound().value() });
             }

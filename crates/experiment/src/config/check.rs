@@ -55,7 +55,9 @@ impl<'a> Checker<'a> {
         let network = self.section("network", sections::NETWORK);
         let mut variants = Variants::default();
         let curves = self.curves(&mut variants);
+        let tune = self.tune(&curves);
         let sweep = self.sweep(&mut variants);
+        let quick = self.quick(&mut variants);
         let paper = self.paper();
         let config = Config {
             run,
@@ -71,7 +73,9 @@ impl<'a> Checker<'a> {
             evaluate,
             network,
             curves,
+            tune,
             sweep,
+            quick,
             paper,
         };
         if self.diagnostics.is_empty() {
@@ -216,6 +220,14 @@ impl<'a> Checker<'a> {
         self.model(config);
         self.protects(config);
         self.kin(config);
+        for (key, needs) in [("global_most", "global")] {
+            if config.evaluate.get(key).is_some() && !config.evaluate.flag(needs) {
+                self.report_key(
+                    &["evaluate", key],
+                    format!("this key does nothing without `{needs} = true`"),
+                );
+            }
+        }
         let rounds = config.run.integer("rounds").unwrap_or_default();
         if let Some(round) = config.sweep.as_ref().and_then(|sweep| sweep.at_round)
             && round > rounds

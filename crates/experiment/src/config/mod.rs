@@ -80,14 +80,18 @@ pub struct Config {
     pub network: Values,
     /// `[[curve]]`, in the order of the file.
     pub curves: Vec<Curve>,
+    /// `[tune]`; there wherever a curve has a grid.
+    pub tune: Option<Tune>,
     /// `[sweep]`
     pub sweep: Option<Sweep>,
+    /// `[quick]`: what is set for a first look, in the order of the file.
+    pub quick: Vec<Override>,
     /// `[paper]`
     pub paper: Option<Paper>,
 }
 
 /// One line of a figure: the base with some keys set differently.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curve {
     /// Its name.
     pub label: String,
@@ -97,13 +101,42 @@ pub struct Curve {
     pub set: Vec<Override>,
     /// What differs besides at each value of the sweep; empty where nothing does.
     pub along: Vec<Vec<Override>>,
+    /// Keys and the values that are tried for each; empty where nothing is tuned.
+    pub grid: Vec<(String, Vec<Value>)>,
 }
 
 impl Curve {
+    /// All points of the grid: the last key changes fastest. Nothing without one.
+    pub fn points(&self) -> Vec<Vec<Override>> {
+        if self.grid.is_empty() {
+            return Vec::new();
+        }
+        self.grid.iter().fold(vec![Vec::new()], |points, (key, values)| {
+            let longer = |point: &Vec<Override>| -> Vec<Vec<Override>> {
+                let with = |value: &Value| Override { key: key.clone(), value: value.clone() };
+                values.iter().map(|value| point.iter().cloned().chain([with(value)]).collect()).collect()
+            };
+            points.iter().flat_map(longer).collect()
+        })
+    }
+
     /// What differs besides at value number `i` of the sweep.
     pub fn at(&self, i: usize) -> &[Override] {
         self.along.get(i).map_or(&[], Vec::as_slice)
     }
+}
+
+/// How the points of grids are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tune {
+    /// The metric without its model.
+    pub metric: String,
+    /// How many repeats every point is run.
+    pub repeats: u32,
+    /// How many rounds; absent: as many as the run has.
+    pub rounds: Option<i64>,
+    /// Whether grids are used at all.
+    pub enabled: bool,
 }
 
 /// One key that takes several values.
@@ -156,8 +189,9 @@ pub fn load_variant(
 ) -> Result<Config, ConfigError> {
     let layers: Vec<&[Override]> = std::iter::once(overrides).chain(sets.iter().copied()).collect();
     let mut root = tree_of(source, &layers, tables)?;
-    root.remove("curve");
-    root.remove("sweep");
+    for several in ["curve", "sweep", "tune", "quick"] {
+        root.remove(several);
+    }
     let checker = check::Checker::new(source, tables, &root, String::new());
     checker.config().map(|(config, _)| config).map_err(ConfigError::new)
 }

@@ -36,12 +36,34 @@ pub fn reference(tables: &Tables<'_>) -> String {
                      algorithm or data source knows leave with it",
                         ),
                         (
+                            "grid",
+                            "a table of keys with lists of values",
+                            "empty",
+                            "settings to try: all combinations are run, the best by `[tune]` is taken for what is reported",
+                        ),
+                        (
                             "along",
                             "a list of such tables, one for each value of `[sweep]`",
                             "empty",
                             "what differs besides at each value of the sweep",
                         ),
                     ],
+                );
+            }
+            "tune" => {
+                heading(
+                    &mut text,
+                    "[tune]",
+                    "How the settings of a curve's `grid` are compared; optional where a curve has one.",
+                );
+                table(&mut text, sections::TUNE, &[]);
+            }
+            "quick" => {
+                heading(
+                    &mut text,
+                    "[quick]",
+                    "Keys with their section and the values they have with `fedkin reproduce --quick`: fewer rounds, clients or \
+                     repeats for a first look; optional. What a curve sets itself stays as it is.",
                 );
             }
             "sweep" => {

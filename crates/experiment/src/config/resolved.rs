@@ -48,16 +48,33 @@ impl Config {
             if !curve.set.is_empty() {
                 let _ = writeln!(text, "set = {}", table(&curve.set));
             }
+            if !curve.grid.is_empty() {
+                let row = |(key, values): &(String, Vec<Value>)| {
+                    format!("{} = {}", quoted(key), literal(&Value::List(values.clone())))
+                };
+                let rows: Vec<String> = curve.grid.iter().map(row).collect();
+                let _ = writeln!(text, "grid = {{ {} }}", rows.join(", "));
+            }
             if !curve.along.is_empty() {
                 let along: Vec<String> = curve.along.iter().map(|sets| table(sets)).collect();
                 let _ = writeln!(text, "along = [{}]", along.join(", "));
             }
+        }
+        if let Some(tune) = &self.tune {
+            text.push_str("\n[tune]\n");
+            push_lines(&mut text, &tune.lines());
         }
         if let Some(sweep) = &self.sweep {
             let values = literal(&Value::List(sweep.values.clone()));
             let mut lines = vec![("key".to_string(), quoted(&sweep.key)), ("values".to_string(), values)];
             lines.extend(sweep.at_round.iter().map(|round| ("at_round".to_string(), round.to_string())));
             text.push_str("\n[sweep]\n");
+            push_lines(&mut text, &lines);
+        }
+        if !self.quick.is_empty() {
+            let line = |set: &Override| (quoted(&set.key), literal(&set.value));
+            let lines: Vec<_> = self.quick.iter().map(line).collect();
+            text.push_str("\n[quick]\n");
             push_lines(&mut text, &lines);
         }
         if let Some(paper) = &self.paper {
@@ -149,6 +166,15 @@ impl Config {
             let set: Vec<String> =
                 curve.set.iter().map(|set| format!("{} = {}", set.key, literal(&set.value))).collect();
             all.insert(format!("curve.{}", curve.label), format!("{{ {} }}", set.join(", ")));
+            for (key, values) in &curve.grid {
+                all.insert(
+                    format!("curve.{}.grid.{key}", curve.label),
+                    literal(&Value::List(values.clone())),
+                );
+            }
+        }
+        if let Some(tune) = &self.tune {
+            all.extend(tune.lines().into_iter().map(|(key, value)| (format!("tune.{key}"), value)));
         }
         if let Some(sweep) = &self.sweep {
             all.insert("sweep.key".into(), quoted(&sweep.key));
@@ -202,6 +228,18 @@ impl Config {
             "warm_up" | "forming" | "start" => infer && word("by") != "rewards",
             _ => true,
         });
+        lines
+    }
+}
+
+impl super::Tune {
+    fn lines(&self) -> Lines {
+        let mut lines = vec![
+            ("metric".to_string(), quoted(&self.metric)),
+            ("repeats".to_string(), self.repeats.to_string()),
+        ];
+        lines.extend(self.rounds.map(|rounds| ("rounds".to_string(), rounds.to_string())));
+        lines.push(("enabled".to_string(), self.enabled.to_string()));
         lines
     }
 }

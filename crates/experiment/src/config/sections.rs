@@ -30,6 +30,13 @@ pub(super) const RUN: &[Param] = &[
         "seconds between checkpoints; 0 writes none",
     ),
     param("max_norm", ABOVE_ZERO, Preset::Number(1e6), "uploads with a larger norm are rejected"),
+    param(
+        "state_limit",
+        FROM_ZERO,
+        Preset::Absent,
+        "MiB of memory for what clients remember from round to round in one process (1024 where absent); above, it goes to a \
+         temporary file",
+    ),
 ];
 
 /// `[participation]`
@@ -140,6 +147,26 @@ pub(super) const EVALUATE: &[Param] = &[
         Preset::Integer(1000),
         "one metrics row per client only up to this many clients",
     ),
+    param(
+        "global",
+        Kind::Flag,
+        Preset::Absent,
+        "models of classes: measure every client's model also on the public hold-out, or without one on the test records of \
+         all clients; absent: false",
+    ),
+    param(
+        "global_most",
+        COUNT,
+        Preset::Absent,
+        "with `global`: at most so many of those records, drawn evenly by the seed; absent: all",
+    ),
+    param(
+        "early_stopping",
+        Kind::Flag,
+        Preset::Absent,
+        "models of classes: report also `stopped_accuracy`, each client's test accuracy in the evaluated round of its least \
+         validation loss; models on disk are those of the last round all the same; absent: false",
+    ),
 ];
 
 /// `[[curve]]`, without `set`, whose keys are those of the other sections.
@@ -150,6 +177,34 @@ pub(super) const CURVE: &[Param] = &[
         Kind::Text,
         Preset::Absent,
         "colour key: curves of one method look alike in every figure",
+    ),
+];
+
+/// `[tune]`
+pub(super) const TUNE: &[Param] = &[
+    param(
+        "metric",
+        Kind::Choice(&["validation_accuracy", "validation_log_loss"]),
+        Preset::Text("validation_accuracy"),
+        "what the points of a curve's `grid` are compared by, on the model that the curve shows; never test records",
+    ),
+    param(
+        "repeats",
+        COUNT,
+        Preset::Integer(1),
+        "how many repeats every point is run; they have the seeds, and so the data, of the first repeats that are reported",
+    ),
+    param(
+        "rounds",
+        COUNT,
+        Preset::Absent,
+        "how many rounds every point is run; absent: as many as run.rounds",
+    ),
+    param(
+        "enabled",
+        Kind::Flag,
+        Preset::Flag(true),
+        "false: grids are left out, and curves run as they are set",
     ),
 ];
 
@@ -196,6 +251,8 @@ pub(super) const NAMES: &[&str] = &[
     "evaluate",
     "network",
     "curve",
+    "tune",
     "sweep",
+    "quick",
     "paper",
 ];

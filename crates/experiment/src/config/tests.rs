@@ -333,7 +333,7 @@ fn missing_required() {
     );
     assert_eq!(
         error("[model]\nkind = \"ridge\"\n", ""),
-        "wards.toml: `model.kind`: this key is required: \"ridge\", \"logistic\", \"softmax\", \"graph\", \"tree\", \"knn\", \"forest\" or \"mixed\" (what each client fits)"
+        "wards.toml: `model.kind`: this key is required: \"ridge\", \"logistic\", \"softmax\", \"graph\", \"tree\", \"knn\", \"forest\", \"mixed\" or \"net\" (what each client fits)"
     );
     assert_eq!(
         error("[algorithm]\nname = \"pgfl\"\npenalty = 5.0\n", ""),

@@ -4,7 +4,7 @@ use super::check::Checker;
 use super::diagnostic::{ConfigError, Origin};
 use super::overrides::{self, Layer, Override};
 use super::tree::{Body, Branch, Node};
-use super::{Claim, Config, Curve, Paper, Source, Sweep, Tables, sections};
+use super::{Claim, Config, Curve, Paper, Source, Sweep, Tables, Tune, sections};
 use fedkin_core::params::{Value, Values};
 
 /// The curves and the sweep with their origins, for checking every combination.
@@ -12,7 +12,11 @@ use fedkin_core::params::{Value, Values};
 pub(super) struct Variants {
     pub(super) curves: Vec<CurveLayers>,
     pub(super) sweep: Vec<Layer>,
+    pub(super) quick: Layer,
 }
+
+/// More points of a grid than this are a slip of the pen.
+const MOST_POINTS: usize = 1000;
 
 /// What one curve sets: everywhere, and at each value of the sweep.
 #[derive(Default)]
@@ -20,6 +24,8 @@ pub(super) struct CurveLayers {
     label: String,
     set: Layer,
     along: Vec<Layer>,
+    /// One layer for each point of the grid.
+    points: Vec<Layer>,
 }
 
 fn overrides_of(layer: &[(String, Node)]) -> Vec<Override> {
@@ -54,6 +60,7 @@ impl Checker<'_> {
             };
             self.curve_sections(&layer);
             let along = self.along(&number, branch.remove("along"));
+            let (grid, points) = self.grid(&number, branch.remove("grid"));
             let values = self.checked(&["curve", &number], sections::CURVE, &branch);
             let label = values.text("label").unwrap_or_default().to_string();
             if !label.is_empty() && curves.iter().any(|curve| curve.label == label) {
@@ -64,8 +71,9 @@ impl Checker<'_> {
                 method: values.text("method").map(ToString::to_string),
                 set: overrides_of(&layer),
                 along: along.iter().map(|layer| overrides_of(layer)).collect(),
+                grid,
             });
-            variants.curves.push(CurveLayers { label, set: layer, along });
+            variants.curves.push(CurveLayers { label, set: layer, along, points });
         }
         curves
     }
@@ -100,11 +108,114 @@ impl Checker<'_> {
         }
     }
 
+    /// `grid` of a curve: keys with lists of values; and the points they make, the last key changing fastest.
+    fn grid(&mut self, number: &str, node: Option<Node>) -> (Vec<(String, Vec<Value>)>, Vec<Layer>) {
+        let Some(node) = node else { return (Vec::new(), Vec::new()) };
+        let path = ["curve", number, "grid"];
+        let example = "as in grid = { \"algorithm.learning_rate\" = [0.01, 0.1] }";
+        let keys = match &node.body {
+            Body::Table(keys) if !keys.is_empty() => overrides::flatten(keys),
+            Body::Table(_) => {
+                self.report(
+                    &path,
+                    format!("the grid is empty: name at least one key, {example}, or remove it"),
+                );
+                return (Vec::new(), Vec::new());
+            }
+            _ => {
+                let message = format!("expected a table of keys and lists of values, {example}");
+                self.report(&path, message);
+                return (Vec::new(), Vec::new());
+            }
+        };
+        if self.root.contains_key("sweep") {
+            let message = "a curve with a grid cannot be swept: what is best at one value need not be at the next; remove \
+                           `grid`, or [sweep]";
+            self.report(&path, message.to_string());
+        }
+        self.curve_sections(&keys);
+        let (mut grid, mut points) = (Vec::new(), vec![Layer::new()]);
+        for (key, node) in keys {
+            let items = match &node.body {
+                Body::List(items) if !items.is_empty() => items.clone(),
+                Body::List(_) => {
+                    self.push(Some(&node.at), key, format!("no value to try: give at least one, {example}"));
+                    return (Vec::new(), Vec::new());
+                }
+                _ => {
+                    let message =
+                        format!("expected a list of values to try, found {}; {example}", node.value());
+                    self.push(Some(&node.at), key, message);
+                    return (Vec::new(), Vec::new());
+                }
+            };
+            if points.len() * items.len() > MOST_POINTS {
+                self.report(
+                    &path,
+                    format!("the grid has more than {MOST_POINTS} points: leave some values out"),
+                );
+                return (Vec::new(), Vec::new());
+            }
+            let longer = |point: &Layer| -> Vec<Layer> {
+                let with = |item: &Node| point.iter().cloned().chain([(key.clone(), item.clone())]).collect();
+                items.iter().map(with).collect()
+            };
+            points = points.iter().flat_map(longer).collect();
+            grid.push((key, items.iter().map(Node::value).collect()));
+        }
+        (grid, points)
+    }
+
+    /// `[tune]`, with its defaults where a curve has a grid.
+    pub(super) fn tune(&mut self, curves: &[Curve]) -> Option<Tune> {
+        let tuned = curves.iter().any(|curve| !curve.grid.is_empty());
+        // A grid that was reported as wrong is not missing.
+        let wanted = match self.root.get("curve").map(|node| &node.body) {
+            Some(Body::List(items)) => {
+                items.iter().any(|item| item.table().is_some_and(|curve| curve.contains_key("grid")))
+            }
+            _ => false,
+        };
+        if !tuned && !self.root.contains_key("tune") {
+            return None;
+        }
+        let branch = self.branch("tune")?;
+        let values = self.checked(&["tune"], sections::TUNE, &branch);
+        if !tuned && !wanted {
+            let message =
+                "nothing is tuned: give a curve a `grid` of keys and the values to try, or remove [tune]";
+            self.report(&["tune"], message.to_string());
+        }
+        Some(Tune {
+            metric: values.text("metric").unwrap_or_default().to_string(),
+            repeats: values.integer("repeats").unwrap_or(1) as u32,
+            rounds: values.integer("rounds"),
+            enabled: values.flag("enabled"),
+        })
+    }
+
+    /// `[quick]`: keys with their section, as in a curve's `set`.
+    pub(super) fn quick(&mut self, variants: &mut Variants) -> Vec<Override> {
+        if !self.root.contains_key("quick") {
+            return Vec::new();
+        }
+        let Some(branch) = self.branch("quick") else { return Vec::new() };
+        let layer = overrides::flatten(&branch);
+        if layer.is_empty() {
+            let message =
+                "nothing is set: name at least one key, as in \"run.rounds\" = 10, or remove [quick]";
+            self.report(&["quick"], message.to_string());
+        }
+        self.curve_sections(&layer);
+        variants.quick = layer;
+        overrides_of(&variants.quick)
+    }
+
     /// A variant changes what is run, never what the experiment consists of.
     fn curve_sections(&mut self, layer: &[(String, Node)]) {
         for (key, node) in layer {
             let section = key.split('.').next().unwrap_or_default();
-            if !key.contains('.') || ["curve", "sweep", "paper", "version"].contains(&section) {
+            if !key.contains('.') || ["curve", "sweep", "quick", "paper", "version"].contains(&section) {
                 self.push(
                     Some(&node.key),
                     key.clone(),
@@ -186,21 +297,34 @@ pub(super) fn everything(source: &Source, tables: &Tables<'_>, root: &Branch) ->
     };
     let plain = [CurveLayers::default()];
     let curves = if variants.curves.is_empty() { &plain[..] } else { &variants.curves };
-    for CurveLayers { label, set, along } in curves {
+    let mut quick = root.clone();
+    overrides::apply(&mut quick, &variants.quick, tables);
+    for CurveLayers { label, set, along, points } in curves {
         let context = if label.is_empty() { String::new() } else { format!("in curve {label:?}") };
         let mut varied = root.clone();
         overrides::apply(&mut varied, set, tables);
         if !check(&varied, context.clone()) {
             continue;
         }
+        let with = |what: &str| if context.is_empty() { what.into() } else { format!("{context}, {what}") };
+        for point in points {
+            let mut tried = varied.clone();
+            overrides::apply(&mut tried, point, tables);
+            // Other points have the same slip.
+            if !check(&tried, with("in its grid")) {
+                break;
+            }
+        }
+        if !variants.quick.is_empty() {
+            let mut hurried = quick.clone();
+            overrides::apply(&mut hurried, set, tables);
+            check(&hurried, with("with [quick]"));
+        }
         for (i, step) in variants.sweep.iter().enumerate() {
             let mut swept = varied.clone();
             overrides::apply(&mut swept, along.get(i).map_or(&[], Vec::as_slice), tables);
             overrides::apply(&mut swept, step, tables);
-            check(
-                &swept,
-                if context.is_empty() { "in the sweep".into() } else { format!("{context}, in the sweep") },
-            );
+            check(&swept, with("in the sweep"));
         }
     }
     if diagnostics.is_empty() { Ok(config) } else { Err(ConfigError::new(diagnostics)) }

@@ -208,9 +208,9 @@ impl Deployment {
             };
             collected.steps = collected.steps.max(left.steps);
             if let Some(reason) = left.complaint {
-                return Err(
-                    Fault::Stopped { round: self.plan.rounds_after(left.steps, &self.run), reason }.into()
-                );
+                let round = self.plan.rounds_after(left.steps, &self.run);
+                let fault = Fault::Stopped { round, client: crate::error::spoken_of(&reason), reason };
+                return Err(crate::error::naming(fault, &self.federation).into());
             }
             collected.gauges.extend(left.gauges.into_iter().map(|(name, bits)| (name, f64::from_bits(bits))));
             kin.push(left.kin.map(|kin| kin.found(&self.federation)));

@@ -5,6 +5,7 @@ use crate::compare::{Comparison, CurveResult};
 use crate::report::{Chart, Claim, Column, Distribution, Estimate, Report, Row, Scale, Series, Table};
 use crate::run::PrivacySummary;
 use crate::scorer::Metric;
+use fedkin_core::params::Value;
 
 /// The table of a comparison: curves in rows and the headline metric on every model in columns; for a sweep,
 /// its values in rows and the curves in columns.
@@ -34,43 +35,117 @@ pub fn table(comparison: &Comparison) -> Table {
     let found: Vec<String> = found.map(ToString::to_string).collect();
     columns.extend(found);
     let baseline = |curve: &CurveResult| curve.method == "local" || curve.method == "gfl";
+    let spread = spread_columns(comparison);
+    // Curves that show different models have a column for what each of them shows.
+    let mixed = comparison.curves.iter().any(|curve| curve.metric != comparison.metric);
+    let shown = |name: &str| {
+        let end = move |curve: &CurveResult| {
+            curve.r#final.get(&curve.metric).map(|p| Estimate { mean: p.mean, stderr: p.stderr })
+        };
+        (Column { name: name.into(), unit: comparison.unit.into(), better: better(comparison.shown) }, end)
+    };
+    let first = mixed.then(|| shown("shown"));
+    let model = |place: usize, name: &String| Column {
+        name: if place < of_models { format!("{} model", model_name(name)) } else { words(name).0.into() },
+        unit: if place < of_models { comparison.unit.into() } else { Metric::shown(name).unit().into() },
+        better: better(if place < of_models { comparison.shown } else { Metric::shown(name) }),
+    };
+    let split = usize::from(!mixed && !spread.is_empty()).min(columns.len());
+    let cell = |curve: &CurveResult, name: &String| {
+        curve.r#final.get(name).map(|p| Estimate { mean: p.mean, stderr: p.stderr })
+    };
+    let heads = columns.iter().enumerate().map(|(place, name)| model(place, name));
+    let mut all: Vec<Column> = first.iter().map(|(column, _)| column.clone()).collect();
+    all.extend(heads.clone().take(split));
+    all.extend(spread.iter().map(|(column, _)| column.clone()));
+    all.extend(heads.skip(split));
     Table {
         caption: format!(
-            "{} {}, mean ± standard error over {}",
+            "{} {}, mean ± standard error over {}{}",
             axis(&comparison.metric),
             comparison.axis.reading(),
-            repeats(comparison)
+            repeats(comparison),
+            if mixed {
+                let of = |curve: &CurveResult| format!("{} of {}", model_name(&curve.metric), curve.label);
+                format!("; shown: {}", comparison.curves.iter().map(of).collect::<Vec<_>>().join(", "))
+            } else {
+                String::new()
+            }
         ),
-        columns: columns
-            .iter()
-            .enumerate()
-            .map(|(place, name)| Column {
-                name: if place < of_models {
-                    format!("{} model", model_name(name))
-                } else {
-                    words(name).0.into()
-                },
-                unit: if place < of_models {
-                    comparison.unit.into()
-                } else {
-                    Metric::shown(name).unit().into()
-                },
-                better: better(if place < of_models { comparison.shown } else { Metric::shown(name) }),
-            })
-            .collect(),
+        columns: all,
         rows: comparison
             .curves
             .iter()
-            .map(|curve| Row {
-                label: curve.label.clone(),
-                baseline: baseline(curve),
-                cells: columns
-                    .iter()
-                    .map(|name| curve.r#final.get(name).map(|p| Estimate { mean: p.mean, stderr: p.stderr }))
-                    .collect(),
+            .map(|curve| {
+                let mut cells: Vec<Option<Estimate>> = first.iter().map(|(_, of)| of(curve)).collect();
+                cells.extend(columns[..split].iter().map(|name| cell(curve, name)));
+                cells.extend(spread.iter().map(|(_, of)| of(curve)));
+                cells.extend(columns[split..].iter().map(|name| cell(curve, name)));
+                Row { label: curve.label.clone(), baseline: baseline(curve), cells }
             })
             .collect(),
     }
+}
+
+/// A column, and what a curve has there.
+type SpreadColumn = (Column, fn(&CurveResult) -> Option<Estimate>);
+
+/// How far clients are apart on the headline metric, where that is measured on probabilities.
+fn spread_columns(comparison: &Comparison) -> Vec<SpreadColumn> {
+    let known = comparison.curves.iter().any(|curve| curve.std.is_some());
+    if !known || !Metric::of_probabilities(&comparison.metric) {
+        return Vec::new();
+    }
+    let column = |name: &str, better| Column { name: name.into(), unit: comparison.unit.into(), better };
+    vec![
+        (column("std over clients", Some(crate::report::Better::Lower)), |curve| {
+            curve.std.map(|mean| Estimate { mean, stderr: None })
+        }),
+        (column("worst decile", better(comparison.shown)), |curve| {
+            curve.worst_decile.map(|mean| Estimate { mean, stderr: None })
+        }),
+    ]
+}
+
+/// How the settings of curves with a grid were chosen; nothing where none has one.
+pub fn tuning(comparison: &Comparison) -> Option<Table> {
+    let first = comparison.tuning.first()?;
+    let family = first.metric.split('.').next().unwrap_or_default();
+    let label = |label: &str, tried: &crate::tuning::Tried| {
+        let end = match (&tried.failed, tried.taken) {
+            (Some(_), _) => " (diverged)",
+            (None, true) => " (taken)",
+            (None, false) => "",
+        };
+        format!("{label}: {}{end}", tried.words())
+    };
+    let row = |curve: &crate::tuning::Tuning, tried: &crate::tuning::Tried| Row {
+        label: label(&curve.label, tried),
+        baseline: false,
+        cells: vec![tried.score.map(|mean| Estimate { mean, stderr: tried.stderr })],
+    };
+    Some(Table {
+        caption: format!(
+            "Settings that were tried, by {}: mean over clients after {} rounds of {} with the seed{} of the first reported \
+             one{}; no test record was looked at",
+            axis(family),
+            first.rounds,
+            plural(first.repeats),
+            if first.repeats == 1 { "" } else { "s" },
+            if first.repeats == 1 { "" } else { "s" },
+        ),
+        columns: vec![Column {
+            name: words(family).0.to_string(),
+            unit: Metric::shown(family).unit().to_string(),
+            // Curves are no rivals here.
+            better: None,
+        }],
+        rows: comparison
+            .tuning
+            .iter()
+            .flat_map(|curve| curve.grid.iter().map(move |tried| row(curve, tried)))
+            .collect(),
+    })
 }
 
 /// What each client got, where that is known: tables of few clients, and the differences between curves over clients.
@@ -80,9 +155,21 @@ pub fn by_client(comparison: &Comparison) -> (Vec<Table>, Vec<String>) {
 
 fn sweep_table(comparison: &Comparison) -> Table {
     let better = better(comparison.shown);
+    let named = comparison.config.sweep.as_ref().map(|sweep| &sweep.values);
     let column =
         |curve: &CurveResult| Column { name: curve.label.clone(), unit: comparison.unit.to_string(), better };
     let values = comparison.curves.first().map_or(&[][..], |curve| curve.points.as_slice());
+    // How far clients are apart, one more column for each curve.
+    let spread = !spread_columns(comparison).is_empty();
+    let apart = |curve: &CurveResult| Column {
+        name: format!("{}: std over clients", curve.label),
+        unit: comparison.unit.to_string(),
+        better: None,
+    };
+    let spread_of = |curve: &CurveResult, i: usize| {
+        let std = curve.spread.get(i).copied().flatten().map(|spread| spread.std);
+        std.map(|mean| Estimate { mean, stderr: None })
+    };
     let cell = |curve: &CurveResult, i: usize| {
         curve.points.get(i).map(|point| Estimate { mean: point.mean, stderr: point.stderr })
     };
@@ -99,14 +186,23 @@ fn sweep_table(comparison: &Comparison) -> Table {
                 .unwrap_or_default(),
             repeats(comparison)
         ),
-        columns: comparison.curves.iter().map(column).collect(),
+        columns: {
+            let apart = comparison.curves.iter().filter(|_| spread).map(apart);
+            comparison.curves.iter().map(column).chain(apart).collect()
+        },
         rows: values
             .iter()
             .enumerate()
             .map(|(i, point)| Row {
-                label: format!("{} = {}", comparison.x, point.x),
+                label: match named.and_then(|values| values.get(i)) {
+                    Some(Value::Text(word)) => format!("{} = {word}", comparison.x),
+                    _ => format!("{} = {}", comparison.x, point.x),
+                },
                 baseline: false,
-                cells: comparison.curves.iter().map(|curve| cell(curve, i)).collect(),
+                cells: {
+                    let apart = comparison.curves.iter().filter(|_| spread).map(|curve| spread_of(curve, i));
+                    comparison.curves.iter().map(|curve| cell(curve, i)).chain(apart).collect()
+                },
             })
             .collect(),
     }
@@ -198,8 +294,10 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             .collect(),
         table: Some(table(comparison)),
         by_client: crate::by_client::tables(comparison),
+        tuning: tuning(comparison),
         charts,
         distributions,
+        labels: comparison.labels.clone(),
         graph: comparison.graph.clone(),
         pictures: comparison.pictures.clone(),
         privacy: spent.map(|spent| {
@@ -215,8 +313,11 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
 
 /// How many repeats, in words.
 fn repeats(comparison: &Comparison) -> String {
-    let count = comparison.repeats;
-    format!("{count} repeat{}", if count == 1 { "" } else { "s" })
+    plural(comparison.repeats)
+}
+
+fn plural(repeats: u32) -> String {
+    format!("{repeats} repeat{}", if repeats == 1 { "" } else { "s" })
 }
 
 /// Who came out best, by how much over the next.

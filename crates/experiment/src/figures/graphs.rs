@@ -71,6 +71,19 @@ pub(crate) fn of_run(plan: &Plan, outcome: &Outcome, name: &str) -> Vec<Picture>
     pictures
 }
 
+/// The same for one curve of a comparison; for FedPnP the graph of its clients.
+pub(crate) fn of_curve(plan: &Plan, outcome: &Outcome, label: &str) -> Vec<Picture> {
+    let mut pictures = of_run(plan, outcome, label);
+    if plan.row.name == "fedpnp"
+        && let Some(Picture::Kin(mut graph)) = kin(plan, outcome)
+    {
+        graph.id = format!("kin-{}", slug(label));
+        graph.title = format!("Over which graph were the models of {label} denoised?");
+        pictures.push(Picture::Kin(graph));
+    }
+    pictures
+}
+
 /// Who was found to be kin of whom in the first repeat; nothing where nobody was.
 pub(crate) fn kin(plan: &Plan, outcome: &Outcome) -> Option<Picture> {
     let (world, _) = outcome.end.as_ref()?;
@@ -78,7 +91,10 @@ pub(crate) fn kin(plan: &Plan, outcome: &Outcome) -> Option<Picture> {
     kin.edges.retain(|edge| edge.2 > 0.0);
     let truth = crate::kin::known(world);
     let persfl = plan.row.name == "persfl" || plan.kin.by_rewards();
-    let worth = if persfl {
+    let fedpnp = plan.row.name == "fedpnp";
+    let worth = if fedpnp {
+        "the weight of their edge in the graph over which models were denoised"
+    } else if persfl {
         "its mean reward: by how much a step of the one lowered the loss of the other"
     } else {
         "what the one was worth to the other, as the method measures it"
@@ -91,6 +107,7 @@ pub(crate) fn kin(plan: &Plan, outcome: &Outcome) -> Option<Picture> {
         worth,
     };
     let title = match (kin.edges.is_empty(), persfl) {
+        _ if fedpnp => "Over which graph were the models denoised?",
         (true, _) => "Who was found to be kin of whom?",
         (false, true) => "Who was found to be kin of whom? Edges are worth their mean reward",
         (false, false) => "Who was found to be kin of whom? Edges are worth what the one gave the other",

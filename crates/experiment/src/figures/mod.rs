@@ -5,13 +5,14 @@ pub(crate) mod graphs;
 mod privacy;
 mod run;
 
-pub use comparison::{by_client, table};
+pub use comparison::{by_client, table, tuning};
 pub(crate) use run::of_run;
 
 use crate::artifacts::{ArtifactError, atomic};
 use crate::compare::Comparison;
 use crate::error::Error;
-use crate::report::{Better, Privacy, Report, ServerGraph, ServerNode, png};
+use crate::plan::Plan;
+use crate::report::{Better, Privacy, Report, ServerGraph, ServerNode, Stacks, png};
 use crate::run::{PrivacySummary, make_folder};
 use crate::scorer::{Metric, Shown};
 use fedkin_core::privacy::Sampler;
@@ -57,6 +58,26 @@ pub fn report_comparison(comparison: &Comparison) -> Result<PathBuf, Error> {
     write(&comparison.run, &comparison::of_comparison(comparison))
 }
 
+/// Clients whose labels are drawn, at most.
+const MOST_LABELLED: usize = 400;
+
+/// Records of each client by label, where models tell classes apart.
+pub(crate) fn labels(plan: &Plan, world: &World) -> Option<Stacks> {
+    if plan.row.graphs || !crate::by_client::wanted(plan) || world.train.len() > MOST_LABELLED {
+        return None;
+    }
+    let counts = world.label_counts()?;
+    Some(Stacks {
+        title: "Which labels has each client?".into(),
+        label: "records".into(),
+        parts: counts.classes.clone(),
+        rows: counts.clients.iter().map(|client| (client.name.clone(), client.all())).collect(),
+        caption:
+            "Records of each client by label in the first repeat: training, validation and test together."
+                .into(),
+    })
+}
+
 /// The servers with the clusters of their clients.
 pub(crate) fn server_graph(world: &World) -> ServerGraph {
     let federation = &world.federation;
@@ -86,6 +107,22 @@ fn words(metric: &str) -> (&'static str, &'static str) {
         }
         "distance" => ("distance to the truth", "Which models come closest to the truth?"),
         "accuracy" => ("test accuracy", "Which models tell the classes apart on new records?"),
+        "global_accuracy" => {
+            ("accuracy on all clients' records", "Which models tell the classes apart on anybody's records?")
+        }
+        "global_log_loss" => (
+            "log loss on all clients' records",
+            "Which models give the best probabilities on anybody's records?",
+        ),
+        "validation_accuracy" => {
+            ("validation accuracy", "How many of the records that were set aside do the models get right?")
+        }
+        "validation_log_loss" => {
+            ("validation log loss", "How well do the models fit the records that were set aside?")
+        }
+        "stopped_accuracy" => {
+            ("test accuracy, stopped early", "What if every client stopped at its least validation loss?")
+        }
         "mse" => ("test error", "Which models predict new records best?"),
         "train_accuracy" => ("training accuracy", "How many of their own records do the models get right?"),
         "mcc" => ("MCC", "Which graphs have the right edges?"),

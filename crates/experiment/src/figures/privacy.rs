@@ -301,6 +301,11 @@ mod tests {
         CurveResult {
             label: label.into(),
             method: method.into(),
+            metric: String::new(),
+            std: None,
+            worst_decile: None,
+            spread: Vec::new(),
+            spreads: BTreeMap::new(),
             points: vec![Point { x: 100.0, mean, stderr: Some(0.5) }],
             r#final: BTreeMap::new(),
             privacy: serde_json::from_value(summary).unwrap(),

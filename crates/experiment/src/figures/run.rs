@@ -9,6 +9,7 @@ use crate::report::{Chart, Column, Distribution, Estimate, Point, Report, Row, S
 use crate::run::Finished;
 use crate::scorer::{Metric, Shown};
 use crate::spending::{REFUTED, is_score};
+use crate::spread::Spread;
 use crate::statistics::estimate;
 use fedkin_data::World;
 use std::collections::BTreeMap;
@@ -128,15 +129,61 @@ pub(crate) fn of_run(
         facts,
         claims: Vec::new(),
         table: Some(run_table(finished)),
-        by_client: client_table(plan, outcome, world).into_iter().collect(),
+        by_client: spread_table(outcome).into_iter().chain(client_table(plan, outcome, world)).collect(),
+        tuning: None,
         charts,
         distributions,
+        labels: super::labels(plan, world),
         graph: (!plan.row.graphs).then(|| server_graph(world)),
         pictures,
         privacy: finished.privacy.epsilon.map(|_| privacy_box(&finished.privacy)),
         notes,
         config: plan.config.resolved(),
     }
+}
+
+/// How far clients are apart, where they give probabilities: models in rows, for every metric two columns.
+fn spread_table(outcome: &Outcome) -> Option<Table> {
+    let known: Vec<(&str, &str, Spread)> = outcome
+        .spreads
+        .iter()
+        .filter(|(name, _)| Metric::of_probabilities(name))
+        .filter_map(|(name, spread)| name.split_once('.').map(|(family, model)| (family, model, *spread)))
+        .collect();
+    let mut families: Vec<&str> = known.iter().map(|(family, ..)| *family).collect();
+    let mut models: Vec<&str> = known.iter().map(|(_, model, _)| *model).collect();
+    for names in [&mut families, &mut models] {
+        names.sort_unstable();
+        names.dedup();
+    }
+    let cells = |model: &str, family: &str| {
+        let spread = known.iter().find(|(f, m, _)| *f == family && *m == model).map(|(.., spread)| spread);
+        let cell = |mean: f64| Estimate { mean, stderr: None };
+        [spread.map(|spread| cell(spread.std)), spread.map(|spread| cell(spread.worst_decile))]
+    };
+    let columns = |family: &&str| {
+        let unit = Metric::shown(family).unit().to_string();
+        let column = |what: &str| Column {
+            name: format!("{}, {what}", words(family).0),
+            unit: unit.clone(),
+            better: None,
+        };
+        [column("std"), column("worst decile")]
+    };
+    (!known.is_empty()).then(|| Table {
+        caption: "How far clients are apart after the last round of the first repeat: standard deviation, and mean over the worst \
+                  tenth"
+            .into(),
+        columns: families.iter().flat_map(columns).collect(),
+        rows: models
+            .iter()
+            .map(|model| Row {
+                label: format!("{model} model"),
+                baseline: false,
+                cells: families.iter().flat_map(|family| cells(model, family)).collect(),
+            })
+            .collect(),
+    })
 }
 
 /// Clients in rows, where they are few and give probabilities: what the first repeat reached at each of them.

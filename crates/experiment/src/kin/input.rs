@@ -10,6 +10,10 @@ use fedkin_data::table::Table;
 use fedkin_data::{DataError, World, csv};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Pairs of clients by id with their weights.
+pub(crate) type ClientGraph = Arc<[(u32, u32, f64)]>;
 
 const CLIENT: &str = "client";
 const CLUSTER: &str = "cluster";
@@ -71,6 +75,11 @@ impl Given {
         let width = count.to_string().len();
         let names = (1..=count).map(|number| format!("found-{number:0width$}")).collect();
         federation.clustered(&vec![0; federation.members().len()], names).unwrap_or(federation)
+    }
+
+    /// The graph of clients with its weights, for methods that take one.
+    pub(crate) fn client_graph(&self, roster: &Federation) -> Result<Option<ClientGraph>, Error> {
+        self.graph.as_ref().map(|path| edges(roster, path).map(Arc::from)).transpose()
     }
 
     /// The world as the run sees it.
@@ -196,8 +205,8 @@ pub(super) fn numbered_alike(
     (given.iter().map(|&old| place[old as usize]).collect(), sorted)
 }
 
-/// The edges of a graph whose nodes are called as the clients are.
-fn graph(roster: &Federation, path: &Path, require_connected: bool) -> Result<Topology, Error> {
+/// The edges of a graph whose nodes are called as the clients are, by client id.
+fn edges(roster: &Federation, path: &Path) -> Result<Vec<(u32, u32, f64)>, Error> {
     let named = topologies::read(path)?;
     let file = |message: String| DataError::File { file: path.to_path_buf(), message };
     let names = roster.client_names();
@@ -225,7 +234,17 @@ fn graph(roster: &Federation, path: &Path, require_connected: bool) -> Result<To
         ))
         .into());
     }
-    let edges: Vec<(u32, u32)> = named.graph.edges(0.0).map(|(a, b, _)| (ids[a], ids[b])).collect();
+    let by_id = |(a, b, weight): (usize, usize, f64)| (ids[a].min(ids[b]), ids[a].max(ids[b]), weight);
+    let mut edges: Vec<(u32, u32, f64)> = named.graph.edges(0.0).map(by_id).collect();
+    edges.sort_by_key(|&(a, b, _)| (a, b));
+    Ok(edges)
+}
+
+/// The graph of clients as one of servers, each with one client.
+fn graph(roster: &Federation, path: &Path, require_connected: bool) -> Result<Topology, Error> {
+    let names = roster.client_names();
+    let file = |message: String| DataError::File { file: path.to_path_buf(), message };
+    let edges: Vec<(u32, u32)> = edges(roster, path)?.into_iter().map(|(a, b, _)| (a, b)).collect();
     let topology = Topology::from_edges(names.len(), edges).map_err(DataError::from)?;
     let pieces = if require_connected { topology.components() } else { Vec::new() };
     if pieces.len() > 1 {

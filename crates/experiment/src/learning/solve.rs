@@ -113,6 +113,7 @@ impl<'a> Stage<'a> {
             clusters: federation.clusters(),
             privacy,
             targets: None,
+            kin: None,
         };
         let context = Context { problem: Problem::Graph(smooth), privacy, infer: None };
         let mut live = start(method, &values, &context, run, &federation, &self.data).map_err(plain)?;

@@ -8,7 +8,7 @@ use super::svg::{Drawing, Width, colours, escape, rules};
 use super::table::{aligned, key, prepare};
 use super::{
     Better, Chart, Claim, Picture, Privacy, Report, Table, Verdict, bars, chart, distribution, heat, hover,
-    kin, network, topology,
+    kin, network, stacks, topology,
 };
 
 const STYLE: &str = include_str!("report.css");
@@ -22,6 +22,7 @@ pub(super) fn drawings(report: &Report, pictures: &[Picture], width: Width) -> V
     let palette = palette(report);
     let charts = report.charts.iter().map(|chart| chart::draw(chart, &palette, width));
     let spreads = report.distributions.iter().map(|one| distribution::draw(one, &palette, width));
+    let labels = report.labels.iter().map(|labels| stacks::draw(labels, width));
     let learnt = pictures.iter().map(|picture| match picture {
         Picture::Graphs(graphs) => topology::draw(graphs, width),
         Picture::Heat(maps) => heat::draw(maps, width),
@@ -29,7 +30,7 @@ pub(super) fn drawings(report: &Report, pictures: &[Picture], width: Width) -> V
         Picture::Kin(graph) => kin::draw(graph, width),
     });
     let graph = report.graph.iter().map(|graph| network::draw(graph, width));
-    let mut all: Vec<Drawing> = charts.chain(spreads).chain(learnt).chain(graph).collect();
+    let mut all: Vec<Drawing> = charts.chain(spreads).chain(labels).chain(learnt).chain(graph).collect();
     let mut used: Vec<String> = Vec::new();
     for drawing in &mut all {
         let stem = stem(&drawing.id);
@@ -84,6 +85,9 @@ pub(super) fn page(report: &Report, pictures: &[Picture]) -> String {
         comparison(&mut body, table, "What each client gets");
     }
     figures(&mut body, report, pictures);
+    if let Some(table) = &report.tuning {
+        comparison(&mut body, table, "How the settings were chosen");
+    }
     if let Some(spent) = &report.privacy {
         privacy(&mut body, spent);
     }
@@ -257,10 +261,13 @@ fn figures(body: &mut String, report: &Report, pictures: &[Picture]) {
     let palette = palette(report);
     let wide = drawings(report, pictures, Width::Wide);
     let narrow = drawings(report, pictures, Width::Narrow);
+    let kin = pictures.iter().all(|picture| matches!(picture, Picture::Kin(_)));
+    let learnt = if kin { "The graph of clients" } else { "The graphs that were learnt" };
     let sections = [
         ("Curves", report.charts.len()),
         ("Client by client", report.distributions.len()),
-        ("The graphs that were learnt", pictures.len()),
+        ("The clients' records", usize::from(report.labels.is_some())),
+        (learnt, pictures.len()),
         ("The servers", usize::from(report.graph.is_some())),
     ];
     let mut from = 0;

@@ -163,7 +163,11 @@ pub(super) fn draw(kin: &KinGraph, width: Width) -> svg::Drawing {
     for (place, name) in kin.nodes.iter().enumerate() {
         let class = match kin.found[place] {
             Some(cluster) => format!("g-k{} g-node", cluster_slot(colours[&cluster])),
-            None => "g-none g-node".to_owned(),
+            // Where nothing was found colours are free for the truth.
+            None => match truth.as_ref().filter(|_| colours.is_empty()) {
+                Some(truth) => format!("g-k{} g-node", cluster_slot(truth[place])),
+                None => "g-none g-node".to_owned(),
+            },
         };
         canvas.push(format_args!("<g><title>{}</title>", escape(name)));
         let shape = truth.as_ref().map_or(0, |truth| truth[place] % SHAPES);
@@ -225,13 +229,18 @@ fn legend(canvas: &mut Canvas, kin: &KinGraph) -> f64 {
         entries.push((0, format!("g-k{} g-node", cluster_slot(last)), text));
     }
     let unknown = kin.found.iter().filter(|found| found.is_none()).count();
-    if unknown > 0 {
+    if unknown > 0 && !colours.is_empty() {
         entries.push((0, "g-none g-node".to_owned(), format!("no cluster found ({unknown})")));
     }
     if let Some(truth) = &kin.truth {
         let (_, distinct) = ranks(truth);
         for (rank, label) in distinct.iter().enumerate().take(SHAPES) {
-            entries.push((rank, "g-dot".to_owned(), format!("truly {}", u64::from(*label) + 1)));
+            let class = if colours.is_empty() {
+                format!("g-k{} g-node", cluster_slot(rank))
+            } else {
+                "g-dot".to_owned()
+            };
+            entries.push((rank, class, format!("truly {}", u64::from(*label) + 1)));
         }
         if distinct.len() > SHAPES {
             entries.push((0, "g-paper".to_owned(), "shapes repeat".to_owned()));
@@ -248,10 +257,13 @@ fn legend(canvas: &mut Canvas, kin: &KinGraph) -> f64 {
 }
 
 fn caption(kin: &KinGraph) -> String {
-    let mut text = String::from("Colour: the cluster that was found.");
-    if kin.truth.is_some() {
-        text.push_str(" Shape: the true one.");
-    }
+    let found = kin.found.iter().any(Option::is_some);
+    let mut text = String::from(match (found, kin.truth.is_some()) {
+        (true, true) => "Colour: the cluster that was found. Shape: the true one.",
+        (true, false) => "Colour: the cluster that was found.",
+        (false, true) => "Colour and shape: the true cluster.",
+        (false, false) => "Nodes are clients.",
+    });
     if kin.edges == 0 {
         text.push_str(
             " This method finds clusters and no single ties: clients of one cluster stand together.",

@@ -21,6 +21,7 @@ mod palette;
 mod panels;
 mod raster;
 mod scale;
+mod stacks;
 mod svg;
 mod table;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use bars::Bars;
 pub use heat::{HeatMap, HeatMaps, HeatScale, heat_svg};
 pub use kin::{KinFound, KinGraph};
 pub use raster::png;
+pub use stacks::Stacks;
 pub use table::text_table;
 pub use topology::{Drawing, DrawnGraph, Panel, Topology, topology_svg};
 
@@ -54,10 +56,16 @@ pub struct Report {
     /// The same client by client.
     #[serde(default)]
     pub by_client: Vec<Table>,
+    /// Settings that were tried.
+    #[serde(default)]
+    pub tuning: Option<Table>,
     /// Curves.
     pub charts: Vec<Chart>,
     /// Spread over clients.
     pub distributions: Vec<Distribution>,
+    /// Records of each client by label.
+    #[serde(default)]
+    pub labels: Option<Stacks>,
     /// Servers, their links and whom they serve.
     pub graph: Option<ServerGraph>,
     /// Graphs that were learnt.

@@ -1,32 +1,74 @@
-//! Scores of models of several classes: how good their probabilities are.
+//! Scores of models of several classes: how good their probabilities are on the client's test records, on its validation
+//! records, and on records of all clients.
 
-use super::{Metric, PROBABLE, Wanted, next_identity};
+use super::{Global, Metric, PROBABLE, Wanted, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::model::{Quality, Softmax, quality_of_classes};
+use fedkin_core::model::{Parametric, Quality, quality, quality_of_classes, quality_of_net};
+use fedkin_core::rng::{PublicRng, Random};
 use fedkin_data::World;
 use fedkin_runtime::Judge;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Whose records a metric is taken on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum On {
+    Train,
+    Test,
+    Validation,
+    Global,
+}
+
+impl On {
+    fn of(metric: Metric) -> Self {
+        match metric {
+            Metric::TrainLoss | Metric::TrainAccuracy => On::Train,
+            Metric::ValidationAccuracy | Metric::ValidationLogLoss => On::Validation,
+            Metric::GlobalAccuracy | Metric::GlobalLogLoss => On::Global,
+            _ => On::Test,
+        }
+    }
+}
+
+/// The model that was scored last under a name, where there was one.
+type Last = Option<(Vec<f64>, Quality)>;
 
 pub(crate) struct ClassScorer {
     columns: Vec<(String, Metric, usize)>,
     identity: u64,
-    model: Softmax,
+    model: Parametric,
     test: Vec<Option<Arc<Dataset>>>,
+    validation: Vec<Option<Arc<Dataset>>>,
     /// Empty where nothing is measured on training records.
     train: Vec<Arc<Dataset>>,
+    /// Records of all clients, where models are measured on them.
+    global: Option<Dataset>,
+    /// By model: the one that was last measured on them. What is served to all is measured once.
+    last: Mutex<Vec<Last>>,
 }
 
 impl ClassScorer {
     pub(crate) fn new(
         world: &World,
-        model: &Softmax,
+        model: Parametric,
         personal: &[&'static str],
         wanted: &Wanted<'_>,
     ) -> Self {
+        let classifies = !matches!(&model, Parametric::Net(net) if !net.classifies());
         let mut metrics = Vec::new();
         if world.test.iter().any(Option::is_some) {
-            metrics.extend(PROBABLE);
+            if classifies {
+                metrics.extend(PROBABLE);
+            } else {
+                metrics.push(Metric::Mse);
+            }
+        }
+        if classifies && world.validation.iter().any(Option::is_some) {
+            metrics.extend([Metric::ValidationAccuracy, Metric::ValidationLogLoss]);
+        }
+        let global = wanted.global.filter(|_| classifies).and_then(|global| records_of_all(world, global));
+        if global.is_some() {
+            metrics.extend([Metric::GlobalAccuracy, Metric::GlobalLogLoss]);
         }
         if wanted.headline.is_some_and(|name| name.starts_with(Metric::TrainAccuracy.name())) {
             metrics.push(Metric::TrainAccuracy);
@@ -34,8 +76,8 @@ impl ClassScorer {
         if metrics.is_empty() {
             metrics.push(Metric::TrainLoss);
         }
-        let on_train = |metric: &Metric| matches!(metric, Metric::TrainLoss | Metric::TrainAccuracy);
-        let train = if metrics.iter().any(on_train) { world.train.clone() } else { Vec::new() };
+        let trained = metrics.iter().any(|metric| On::of(*metric) == On::Train);
+        let train = if trained { world.train.clone() } else { Vec::new() };
         let mut columns = Vec::new();
         for metric in metrics {
             for (which, &name) in personal.iter().enumerate() {
@@ -44,12 +86,76 @@ impl ClassScorer {
                 }
             }
         }
-        Self { columns, identity: next_identity(), model: *model, test: world.test.clone(), train }
+        Self {
+            columns,
+            identity: next_identity(),
+            model,
+            test: world.test.clone(),
+            validation: world.validation.clone(),
+            train,
+            global,
+            last: Mutex::new(vec![None; personal.len()]),
+        }
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
         self.columns.iter().map(|(name, ..)| name.clone()).collect()
     }
+
+    fn quality(&self, set: &Dataset, w: &[f64]) -> Quality {
+        match &self.model {
+            Parametric::Softmax(model) => quality_of_classes(model, set, w),
+            Parametric::Net(net) => quality_of_net(net, set, w),
+            Parametric::Linear(model) => quality(model, set, w),
+        }
+    }
+
+    /// The same on the records of all clients.
+    fn quality_for_all(&self, set: &Dataset, which: usize, w: &[f64]) -> Quality {
+        let known = |last: &mut Vec<Option<(Vec<f64>, Quality)>>| match last.get(which) {
+            Some(Some((model, quality))) if model == w => Some(*quality),
+            _ => None,
+        };
+        if let Some(quality) = known(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return quality;
+        }
+        let quality = self.quality(set, w);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = last.get_mut(which) {
+            *place = Some((w.to_vec(), quality));
+        }
+        quality
+    }
+}
+
+/// The public hold-out, or the test records of all clients; one that several clients share counts once.
+fn records_of_all(world: &World, global: Global) -> Option<Dataset> {
+    let mut sets: Vec<&Arc<Dataset>> = Vec::new();
+    match &world.holdout {
+        Some(public) => sets.push(public),
+        None => {
+            for set in world.test.iter().flatten() {
+                if !sets.iter().any(|known| Arc::ptr_eq(known, set)) {
+                    sets.push(set);
+                }
+            }
+        }
+    }
+    let rows: Vec<(usize, usize)> =
+        sets.iter().enumerate().flat_map(|(at, set)| (0..set.rows()).map(move |row| (at, row))).collect();
+    let mut picks: Vec<usize> = (0..rows.len()).collect();
+    if let Some(most) = global.most.filter(|most| *most < rows.len()) {
+        PublicRng::named(global.seed, "evaluate/global", 0, 0).shuffle(&mut picks);
+        picks.truncate(most);
+        picks.sort_unstable();
+    }
+    let columns = sets.first()?.columns();
+    let (mut features, mut targets) = (Vec::with_capacity(picks.len() * columns), Vec::new());
+    for (at, row) in picks.into_iter().map(|pick| rows[pick]) {
+        features.extend_from_slice(sets[at].row(row));
+        targets.push(sets[at].targets()[row]);
+    }
+    Dataset::new(columns, features, targets).ok()
 }
 
 impl Judge for ClassScorer {
@@ -59,22 +165,77 @@ impl Judge for ClassScorer {
 
     fn score(&self, member: &Member, _: bool, which: usize, w: &[f64], row: &mut [f64]) {
         let k = member.id as usize;
-        let (mut on_test, mut on_train): (Option<Quality>, Option<Quality>) = (None, None);
-        for (column, (_, metric, model)) in self.columns.iter().enumerate() {
-            if *model != which {
+        let mut known: Vec<(On, Quality)> = Vec::new();
+        for (column, (_, metric, _)) in
+            self.columns.iter().enumerate().filter(|(_, (.., model))| *model == which)
+        {
+            let on = On::of(*metric);
+            let set = match on {
+                On::Train => self.train.get(k).map(Arc::as_ref),
+                On::Test => self.test.get(k).and_then(Option::as_deref),
+                On::Validation => self.validation.get(k).and_then(Option::as_deref),
+                On::Global => self.global.as_ref(),
+            };
+            let Some(set) = set else { continue };
+            if let (Parametric::Net(net), Metric::Mse | Metric::TrainLoss) = (&self.model, metric) {
+                row[column] = net.objective(set, w);
                 continue;
             }
-            let (set, known) = match metric {
-                Metric::TrainLoss | Metric::TrainAccuracy => (self.train.get(k), &mut on_train),
-                _ => (self.test[k].as_ref(), &mut on_test),
+            let quality = if let Some((_, quality)) = known.iter().find(|(of, _)| *of == on) {
+                *quality
+            } else {
+                let quality = match on {
+                    On::Global => self.quality_for_all(set, which, w),
+                    _ => self.quality(set, w),
+                };
+                known.push((on, quality));
+                quality
             };
-            row[column] = set.map_or(f64::NAN, |set| {
-                metric.of(known.get_or_insert_with(|| quality_of_classes(&self.model, set, w)))
-            });
+            row[column] = metric.of(&quality);
         }
     }
 
     fn identity(&self) -> Option<u64> {
         Some(self.identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Source;
+    use crate::plan::Plan;
+    use std::path::Path;
+
+    const CONFIG: &str = "version = 1\n[run]\nname = \"t\"\nrounds = 1\n\
+        [data]\nsource = \"synthetic.clustered-functions\"\nclients_per_server = 4\nclusters = 2\ntest_samples = 5\n\
+        [topology]\ngraph = { kind = \"complete\", servers = 1 }\n\
+        [model]\nkind = \"softmax\"\nclasses = 2\n[algorithm]\nname = \"local\"\n";
+
+    fn world() -> World {
+        let source = Source { name: "t".into(), text: CONFIG.into() };
+        let plan = Plan::load(&source, Path::new("."), &[], &[]).unwrap();
+        plan.world(0).unwrap()
+    }
+
+    #[test]
+    fn records_of_all_are_the_hold_out_or_every_test_record_once() {
+        let mut world = world();
+        let all = |world: &World, most| records_of_all(world, Global { most, seed: 7 }).unwrap();
+        assert_eq!(all(&world, None).rows(), 20);
+        let few = all(&world, Some(6));
+        assert_eq!(few.rows(), 6);
+        assert_eq!(few, all(&world, Some(6)));
+        assert_ne!(few, records_of_all(&world, Global { most: Some(6), seed: 8 }).unwrap());
+        // Drawn without putting back.
+        let mut seen: Vec<&[f64]> = (0..6).map(|i| few.row(i)).collect();
+        seen.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        seen.dedup();
+        assert_eq!(seen.len(), 6);
+        let shared = world.test[0].clone();
+        world.test[1] = shared.clone();
+        assert_eq!(all(&world, None).rows(), 15);
+        world.holdout = shared;
+        assert_eq!(all(&world, None).rows(), 5);
     }
 }

@@ -29,6 +29,16 @@ pub enum Metric {
     TrainLoss,
     /// Share of right labels on the client's training records: what settings may be chosen by.
     TrainAccuracy,
+    /// Share of right labels on the public hold-out, or on the test records of all clients.
+    GlobalAccuracy,
+    /// Mean loss on the same records.
+    GlobalLogLoss,
+    /// Share of right labels on the client's validation records.
+    ValidationAccuracy,
+    /// Mean loss on the client's validation records.
+    ValidationLogLoss,
+    /// Accuracy on the client's test records in the evaluated round of its least validation loss.
+    StoppedAccuracy,
     /// Matthews correlation of the edges with the true ones, (34) of the FedGL paper.
     Mcc,
     /// Relative error of the weights, (35).
@@ -81,6 +91,11 @@ impl Metric {
             Metric::Calibration => "calibration",
             Metric::TrainLoss => "train_loss",
             Metric::TrainAccuracy => "train_accuracy",
+            Metric::GlobalAccuracy => "global_accuracy",
+            Metric::GlobalLogLoss => "global_log_loss",
+            Metric::ValidationAccuracy => "validation_accuracy",
+            Metric::ValidationLogLoss => "validation_log_loss",
+            Metric::StoppedAccuracy => "stopped_accuracy",
             Metric::Mcc => "mcc",
             Metric::RelativeError => "relative_error",
             Metric::ScaledError => "scaled_error",
@@ -92,7 +107,7 @@ impl Metric {
         }
     }
 
-    pub(super) const ALL: [Metric; 20] = [
+    pub(super) const ALL: [Metric; 25] = [
         Metric::Nmsd,
         Metric::Reference,
         Metric::Msd,
@@ -105,6 +120,11 @@ impl Metric {
         Metric::Calibration,
         Metric::TrainLoss,
         Metric::TrainAccuracy,
+        Metric::GlobalAccuracy,
+        Metric::GlobalLogLoss,
+        Metric::ValidationAccuracy,
+        Metric::ValidationLogLoss,
+        Metric::StoppedAccuracy,
         Metric::Mcc,
         Metric::RelativeError,
         Metric::ScaledError,
@@ -132,6 +152,25 @@ impl Metric {
         matches!(self, Metric::Nmsd | Metric::Msd | Metric::LogMsd | Metric::Distance)
     }
 
+    /// Whether it is measured on the probabilities that a client's model gives: of these the spread over clients is shown.
+    pub(crate) fn of_probabilities(column: &str) -> bool {
+        matches!(
+            Metric::named(column),
+            Some(
+                Metric::Accuracy
+                    | Metric::LogLoss
+                    | Metric::Brier
+                    | Metric::Calibration
+                    | Metric::TrainAccuracy
+                    | Metric::GlobalAccuracy
+                    | Metric::GlobalLogLoss
+                    | Metric::ValidationAccuracy
+                    | Metric::ValidationLogLoss
+                    | Metric::StoppedAccuracy
+            )
+        )
+    }
+
     /// How the metric of a column is shown.
     pub fn shown(column: &str) -> Shown {
         let name = column.split('.').next().unwrap_or_default();
@@ -144,7 +183,13 @@ impl Metric {
         match Metric::named(name) {
             Some(Metric::Nmsd | Metric::Reference) => Shown::Decibel,
             Some(Metric::Msd) => Shown::Log10,
-            Some(Metric::Accuracy | Metric::TrainAccuracy) => Shown::Percent,
+            Some(
+                Metric::Accuracy
+                | Metric::TrainAccuracy
+                | Metric::GlobalAccuracy
+                | Metric::ValidationAccuracy
+                | Metric::StoppedAccuracy,
+            ) => Shown::Percent,
             Some(Metric::Mcc | Metric::Nmi | Metric::Rand | Metric::Fmi) => Shown::Score,
             Some(Metric::Density) => Shown::Neutral,
             _ => Shown::Plain,

@@ -13,7 +13,7 @@ pub use metric::{Metric, Shown};
 
 use classes::ClassScorer;
 use fedkin_core::Member;
-use fedkin_core::model::{Problem, Quality};
+use fedkin_core::model::{Parametric, Problem, Quality};
 use fedkin_data::World;
 use fedkin_runtime::Judge;
 use graph::GraphScorer;
@@ -31,8 +31,13 @@ impl Metric {
     /// Its part of what one pass over the records found.
     fn of(self, quality: &Quality) -> f64 {
         match self {
-            Metric::Accuracy | Metric::TrainAccuracy => quality.accuracy,
-            Metric::LogLoss | Metric::TrainLoss => quality.log_loss,
+            Metric::Accuracy
+            | Metric::TrainAccuracy
+            | Metric::GlobalAccuracy
+            | Metric::ValidationAccuracy => quality.accuracy,
+            Metric::LogLoss | Metric::TrainLoss | Metric::GlobalLogLoss | Metric::ValidationLogLoss => {
+                quality.log_loss
+            }
             Metric::Brier => quality.brier,
             Metric::Calibration => quality.calibration,
             _ => f64::NAN,
@@ -58,6 +63,17 @@ pub struct Wanted<'a> {
     pub headline: Option<&'a str>,
     /// Above this a weight is an edge.
     pub threshold: f64,
+    /// Whether, and how, models are measured on records of all clients.
+    pub global: Option<Global>,
+}
+
+/// What models of classes are measured on besides the client's own records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Global {
+    /// At most so many records; all where absent.
+    pub most: Option<usize>,
+    /// What chooses them.
+    pub seed: u64,
 }
 
 impl Scorer {
@@ -68,7 +84,12 @@ impl Scorer {
             Problem::Linear(model) => {
                 Kind::Linear(LinearScorer::new(world, model, personal, wanted.models, wanted.headline))
             }
-            Problem::Classes(model) => Kind::Classes(ClassScorer::new(world, model, personal, wanted)),
+            Problem::Classes(model) => {
+                Kind::Classes(ClassScorer::new(world, Parametric::Softmax(*model), personal, wanted))
+            }
+            Problem::Net(model) => {
+                Kind::Classes(ClassScorer::new(world, Parametric::Net(model.clone()), personal, wanted))
+            }
             Problem::Graph(smooth) => Kind::Graph(GraphScorer::new(world, smooth, personal, wanted)),
             Problem::Agnostic(kinds) => {
                 Kind::Hypothesis(HypothesisScorer::new(world, kinds, personal, wanted))

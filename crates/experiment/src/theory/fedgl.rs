@@ -57,7 +57,7 @@ struct Bounded {
 fn graph_of(plan: &Plan) -> Result<Smooth, Error> {
     match plan.problem {
         Problem::Graph(smooth) => Ok(smooth),
-        Problem::Linear(_) | Problem::Classes(_) | Problem::Agnostic(_) => {
+        Problem::Linear(_) | Problem::Classes(_) | Problem::Agnostic(_) | Problem::Net(_) => {
             Err(Error::Usage("the theory panel of fedgl needs model.kind = \"graph\"".into()))
         }
     }

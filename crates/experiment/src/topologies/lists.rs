@@ -9,10 +9,22 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The edges by name; a node without an edge stands with weight 0 beside another.
+/// The edges by name; a node without an edge stands with weight 0 beside another. Where nodes would not appear in
+/// their order, a chain of weight 0 comes first: rows of other files belong to them by place.
 pub(super) fn csv_text(named: &Named) -> String {
     let mut text = String::from("a,b,weight\n");
     let name = |place: usize| field(&named.nodes[place]);
+    let mut seen = 0;
+    let in_order = named.graph.edges(0.0).all(|(i, j, _)| {
+        let follows = i <= seen && j <= seen.max(i + 1);
+        seen = seen.max(j + 1);
+        follows
+    });
+    if !in_order {
+        for place in 1..named.nodes.len() {
+            let _ = writeln!(text, "{},{},0", name(place - 1), name(place));
+        }
+    }
     for (i, j, weight) in named.graph.edges(0.0) {
         let _ = writeln!(text, "{},{},{weight:?}", name(i), name(j));
     }

@@ -5,7 +5,8 @@ use fedkin_core::algorithm::registry;
 use fedkin_core::algorithm::{Admm, Algorithm, Context, Pgfl, Phase, Run};
 use fedkin_core::graph::Topology;
 use fedkin_core::hypothesis::Kinds;
-use fedkin_core::model::{Loss, Model, Problem, Softmax};
+use fedkin_core::model::neural::{Goal, Layer, Net};
+use fedkin_core::model::{Loss, Model, NetModel, Problem, Softmax};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::{Bound, Clip, DpSgd, OneShot, Privacy, Sampler, Tally, Unit, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
@@ -84,6 +85,7 @@ pub(crate) fn world(
         clusters: federation.clusters(),
         privacy: Privacy::None,
         targets: None,
+        kin: None,
     };
     Small {
         federation,
@@ -161,6 +163,16 @@ impl Small {
         self
     }
 
+    /// The same classes for a net of these layers.
+    pub(crate) fn net(self, classes: u32, layers: &[&str]) -> Self {
+        let mut world = self.classes(classes);
+        let layers: Vec<Layer> = layers.iter().map(|words| Layer::parse(words).unwrap()).collect();
+        let net = Net::new([world.data[0].columns(), 1, 1], &layers, Goal::CrossEntropy).unwrap();
+        world.run.dimension = net.length();
+        world.context.problem = Problem::Net(NetModel::new(net));
+        world
+    }
+
     pub(crate) fn some(mut self, clients_per_server: u32) -> Self {
         self.run.clients_per_server = Some(clients_per_server);
         self
@@ -171,7 +183,7 @@ impl Small {
         let row = registry::find(name).unwrap();
         let federation = self.federation.arranged(row.arrange);
         let mut run = Run { clusters: federation.clusters(), ..self.run.clone() };
-        let mut context = self.context;
+        let mut context = self.context.clone();
         if row.graphs {
             // The features are signals, one node each; noise is on what a graph learner releases.
             let smooth = Smooth { alpha: 2.0, beta: 0.5, records: Records::Signals };

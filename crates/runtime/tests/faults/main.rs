@@ -195,7 +195,19 @@ fn conformance_models_of_several_classes_give_the_same_bits_behind_messages() {
             taken.push(row.name);
         }
     }
-    for name in ["fedavg", "local", "centralized", "pooled", "persfl", "ifca"] {
+    let classify = [
+        "fedavg",
+        "fedprox",
+        "fedbn",
+        "per-fedavg",
+        "pfedme",
+        "local",
+        "centralized",
+        "pooled",
+        "persfl",
+        "ifca",
+    ];
+    for name in classify {
         assert!(taken.contains(&name), "{name} refuses several classes");
     }
 }

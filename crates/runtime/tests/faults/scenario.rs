@@ -59,10 +59,24 @@ fn federation(rng: &mut PublicRng, rounds: u32, seed: u64) -> Small {
     world(federation, data, ridge(0.01), seed, rounds)
 }
 
-/// Worlds are small: a target asks two others.
+/// Methods that refuse every privacy but none.
+const WITHOUT_MECHANISM: [&str; 6] = ["persfl", "persfl-agnostic", "ifca", "fedbn", "per-fedavg", "pfedme"];
+
+/// Worlds are small: a target asks two others, and clients with a record or two are steep.
 fn few(row: &Row, mut set: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
-    if row.params.iter().any(|param| param.name == "candidates") {
-        set.entry("candidates".into()).or_insert(Value::Integer(2));
+    let smaller = [
+        ("candidates", Value::Integer(2)),
+        ("inner_rate", Value::Number(0.01)),
+        ("personal_rate", Value::Number(0.02)),
+    ];
+    for (key, value) in smaller {
+        if row.params.iter().any(|param| param.name == key) {
+            set.entry(key.into()).or_insert(value);
+        }
+    }
+    if ["fedbn", "per-fedavg", "pfedme"].contains(&row.name) {
+        set.entry("learning_rate".into()).or_insert(Value::Number(0.01));
+        set.entry("batch".into()).or_insert(Value::Integer(2));
     }
     set
 }
@@ -80,9 +94,9 @@ impl Scenario {
         let budget = [None, Some(0.035), Some(0.025), Some(0.0105)][rng.below(4) as usize];
         let rows: Vec<&Row> = registry::TABLE.iter().filter(|row| !row.simulation_only).collect();
         let row = rows[seed as usize % rows.len()];
-        world = if row.name == "fedavg" {
+        world = if row.params.iter().any(|param| param.name == "sampling_rate") {
             world.dp_sgd(0.5, 14.0, budget, Sampler::Discrete)
-        } else if row.name.starts_with("persfl") || row.name == "ifca" {
+        } else if WITHOUT_MECHANISM.contains(&row.name) {
             // Has no mechanism, and says so.
             world
         } else if row.graphs && rng.below(2) == 0 {

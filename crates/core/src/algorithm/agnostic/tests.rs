@@ -31,6 +31,7 @@ fn run() -> Run {
         clusters: 1,
         privacy: Privacy::None,
         targets: None,
+        kin: None,
     }
 }
 

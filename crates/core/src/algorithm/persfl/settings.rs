@@ -4,6 +4,7 @@ use super::draw::Sampling;
 use super::{PersFl, Start};
 use crate::algorithm::Context;
 use crate::algorithm::registry::Method;
+use crate::model::Problem;
 use crate::params::{Kind, Param, Preset, Values};
 
 impl Method for PersFl {
@@ -71,6 +72,14 @@ impl Method for PersFl {
             return Err(
                 "persfl lets gradients, choices and losses out as they are, and has no mechanism for them: \
                         set privacy.mechanism = \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\")"
+                    .into(),
+            );
+        }
+        if let Problem::Net(_) = context.problem {
+            return Err(
+                "persfl takes single steps along gradients over all records of others, from zero or from plain random \
+                        numbers, which trains no net: set algorithm.name = \"fedpnp\", \"ifca\", \"pfedme\" or \"per-fedavg\" for \
+                        personal nets, or model.kind = \"ridge\", \"logistic\" or \"softmax\""
                     .into(),
             );
         }

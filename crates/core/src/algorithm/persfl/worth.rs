@@ -172,6 +172,7 @@ mod tests {
             clusters: 1,
             privacy: Privacy::None,
             targets: targets.map(Into::into),
+            kin: None,
         }
     }
 

@@ -10,12 +10,13 @@
 //! w_j <- w_j + 1 / n_j * sum over i with j(i) = j of (w^i - w_j)              averaging = "model"
 //! ```
 //!
-//! where w^i comes from E gradient steps of client i from `w_j`.
+//! where w^i comes from E gradient steps of client i from `w_j` on all its records, or from E epochs of mini-batches. Nets
+//! take mini-batches, are picked by their mean loss in evaluation mode, and begin as nets do, each model drawn anew.
 //!
 //! | symbol | here |
 //! |---|---|
 //! | k | `models`; the number of clusters in the roster where absent |
-//! | eta, E | `learning_rate`, `local_steps` |
+//! | eta, E | `learning_rate`, `local_steps` or `epochs` |
 //! | `n_j` | `divide`: the clients that picked j, or all that answered (the paper's own rule, smaller steps) |
 //! | | `restarts`: fresh random models, each trained for `run.rounds`; the restart with the least loss is served |
 //!
@@ -24,19 +25,21 @@
 //! picks among those served; "first" is model 0, whichever cluster that is (what one published comparison plotted).
 //!
 //! Reductions: k = 1 with "gradient" is gradient descent on the mean loss; with one client per cluster and right picks
-//! every client descends alone.
+//! every client descends alone; k = 1 with mini-batches is `FedAvg` with uniform weights.
+
+mod settings;
 
 use super::prepared::Prepared;
-use super::registry::Method;
+use super::star::{diverged, first_diverged};
+use super::training::Training;
 use super::{
-    Algorithm, Ask, Cells, Closed, Context, Held, Kin, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
-    Who,
+    Algorithm, Ask, Cells, Closed, Held, Kin, Now, Personal, Phase, ROUND, Run, Seats, ServerView, Who,
 };
+use crate::codec::Weights;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
-use crate::model::{Parametric, Unsolved};
+use crate::model::{Parametric, Records, Unsolved};
 use crate::numeric::{axpy, update};
-use crate::params::{Kind, Param, Preset, Values};
 use crate::privacy::{Gate, Refusal, Released};
 use crate::record;
 use crate::rng::{PublicRng, Random};
@@ -48,13 +51,27 @@ pub struct Ifca {
     model: Parametric,
     models: Option<usize>,
     learning_rate: f64,
-    /// Gradient steps of a client where models are averaged.
-    local_steps: Option<u32>,
+    work: Work,
     divide_by_all: bool,
     summed: bool,
     restarts: u32,
     start: Start,
 }
+
+/// What a client does with the model it picked.
+#[derive(Debug, Clone)]
+enum Work {
+    /// Sends the gradient there.
+    Gradient,
+    /// Takes this many steps on all its records and sends the model.
+    Steps(u32),
+    /// Goes over mini-batches and sends the model.
+    Batches(Box<Training>),
+}
+
+/// A client's records for picking, those for mini-batches, and how many rounds a restart has.
+#[derive(Debug)]
+pub struct Mine(Prepared, Option<Records>, u32);
 
 /// Where models begin.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,9 +83,11 @@ enum Start {
 record! {
     /// The models of the restart that runs, and of the best one that is done.
     pub struct Attempts {
-        models: Vec<f64>,
-        best: Vec<f64>,
+        models: Weights,
+        best: Weights,
         least: Option<f64>,
+        /// The client whose training diverged.
+        failed: Option<u32>,
         /// How many gradients were asked for, and for how many clients.
         queries: u64,
         targets: u32,
@@ -76,104 +95,9 @@ record! {
     /// The model a client picked last.
     pub struct Picked { model: Option<u32> }
     /// The models, one after the other.
-    pub struct Menu { models: Vec<f64> }
+    pub struct Menu { models: Weights }
     /// The picked model, the gradient at it or the model after the steps, and last the loss before them.
-    pub struct Pick { model: u32, numbers: Vec<f64> }
-}
-
-impl Method for Ifca {
-    const PARAMS: &'static [Param] = &[
-        Param {
-            name: "models",
-            kind: Kind::Integer { least: 1, most: 10_000 },
-            preset: Preset::Absent,
-            help: "how many models are trained (k); as many as the roster has clusters where absent",
-        },
-        Param {
-            name: "learning_rate",
-            kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-            preset: Preset::Number(0.1),
-            help: "size of a gradient step (eta)",
-        },
-        Param {
-            name: "averaging",
-            kind: Kind::Choice(&["gradient", "model"]),
-            preset: Preset::Text("gradient"),
-            help: "what clients send: the gradient at the picked model, or the model after `local_steps` steps",
-        },
-        Param {
-            name: "local_steps",
-            kind: Kind::Integer { least: 1, most: 100_000 },
-            preset: Preset::Integer(1),
-            help: "gradient steps of a client in a round, for averaging = \"model\"",
-        },
-        Param {
-            name: "divide",
-            kind: Kind::Choice(&["pickers", "all"]),
-            preset: Preset::Text("pickers"),
-            help: "what the sum over the clients that picked a model is divided by: their number, or that of all",
-        },
-        Param {
-            name: "gradient_scale",
-            kind: Kind::Choice(&["mean", "sum"]),
-            preset: Preset::Text("mean"),
-            help: "gradient of the mean loss of a client, or half its number of records times that",
-        },
-        Param {
-            name: "restarts",
-            kind: Kind::Integer { least: 1, most: 1_000 },
-            preset: Preset::Integer(1),
-            help: "how often to begin with fresh models; each takes all rounds, and the least loss wins",
-        },
-        Param {
-            name: "start",
-            kind: Kind::Choice(&["normal", "uniform"]),
-            preset: Preset::Text("normal"),
-            help: "first models: normal, or uniform in [0, 1), times `start_scale`",
-        },
-        Param {
-            name: "start_scale",
-            kind: Kind::Number { least: 0.0, most: 1e9, open: true },
-            preset: Preset::Number(1.0),
-            help: "how far apart the first models are",
-        },
-        Param {
-            name: "targets",
-            kind: Kind::Either(&[Kind::Text, Kind::List(&Kind::Text)]),
-            preset: Preset::Text("all"),
-            help: "the clients whose models are wanted, for scores and for queries per target; all are asked anyway",
-        },
-    ];
-
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        if context.privacy.demanded() {
-            return Err(
-                "ifca lets picks, losses and gradients out as they are, and has no mechanism for them: set \
-                        privacy.mechanism = \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\")"
-                    .into(),
-            );
-        }
-        let whole = |name: &str| values.integer(name).and_then(|value| u32::try_from(value).ok());
-        let scale = values.number("start_scale").unwrap_or(1.0);
-        let averages_models = values.text("averaging") == Some("model");
-        let local_steps = whole("local_steps").unwrap_or(1);
-        if !averages_models && local_steps > 1 {
-            return Err("algorithm.local_steps is for averaging = \"model\": a gradient is one step".into());
-        }
-        Ok(Self {
-            model: context.problem.parametric()?,
-            models: whole("models").map(|models| models as usize),
-            learning_rate: values.number("learning_rate").unwrap_or(0.1),
-            local_steps: averages_models.then_some(local_steps),
-            divide_by_all: values.text("divide") == Some("all"),
-            summed: values.text("gradient_scale") == Some("sum"),
-            restarts: whole("restarts").unwrap_or(1),
-            start: match values.text("start") {
-                Some("uniform") => Start::Uniform(scale),
-                _ => Start::Normal(scale),
-            },
-        })
-    }
+    pub struct Pick { model: u32, numbers: Weights }
 }
 
 impl Ifca {
@@ -182,6 +106,9 @@ impl Ifca {
     }
 
     fn fresh(&self, run: &Run, rng: &mut PublicRng) -> Vec<f64> {
+        if let Parametric::Net(_) = self.model {
+            return (0..self.count(run)).flat_map(|_| self.model.start(run.dimension, rng)).collect();
+        }
         let draw = |_| match self.start {
             Start::Uniform(scale) => scale * rng.uniform(),
             Start::Normal(scale) => scale * rng.normal(),
@@ -193,15 +120,18 @@ impl Ifca {
     fn pick(&self, mine: &Prepared, models: &[f64], losses: &mut Vec<f64>) -> Option<(usize, f64)> {
         self.model.objectives(&mine.data, mine.strength, models, losses);
         let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b]))?;
+        // A number among those of a net: the message stays at four bytes each.
+        self.model.round(losses);
         Some((best, losses[best]))
     }
 }
 
 impl Algorithm for Ifca {
     const NAME: &'static str = "ifca";
+    const VERSION: u16 = 2;
     const LABELS: &'static [&'static str] = &["restart"];
     const PERSONAL: &'static [&'static str] = &["client", "first"];
-    type Local = Prepared;
+    type Local = Mine;
     type Memory = ();
     type Server = Attempts;
     type Seat = Picked;
@@ -212,7 +142,7 @@ impl Algorithm for Ifca {
 
     fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Attempts {
         let targets = at.run.targets.as_ref().map_or(at.members.len(), |targets| targets.len()) as u32;
-        Attempts { models: self.fresh(at.run, rng), targets, ..Attempts::default() }
+        Attempts { models: Weights(self.fresh(at.run, rng)), targets, ..Attempts::default() }
     }
 
     fn seat(&self, _: ServerView<'_>, _: &Member) -> Picked {
@@ -227,12 +157,16 @@ impl Algorithm for Ifca {
                  drawn; set it to {clients} or less"
             ));
         }
-        Ok(())
+        if let Work::Batches(training) = &self.work { training.suits(federation) } else { Ok(()) }
     }
 
-    fn phase(&self, _: &Attempts, step: u32, run: &Run) -> Phase {
+    fn phase(&self, server: &Attempts, step: u32, run: &Run) -> Phase {
         let restart = (step - 1) / run.rounds.max(1);
-        if restart < self.restarts { Phase::Ask(ROUND.part(restart)) } else { Phase::Deliver }
+        if restart < self.restarts && server.failed.is_none() {
+            Phase::Ask(ROUND.part(restart))
+        } else {
+            Phase::Deliver
+        }
     }
 
     fn plan(
@@ -244,7 +178,7 @@ impl Algorithm for Ifca {
     ) -> Who {
         let who = now.at.draw(rng);
         if now.step > 1 && (now.step - 1).is_multiple_of(now.at.run.rounds) {
-            server.models = self.fresh(now.at.run, rng);
+            server.models = Weights(self.fresh(now.at.run, rng));
         }
         server.queries += match &who {
             Who::All => now.at.members.len() as u64,
@@ -287,16 +221,18 @@ impl Algorithm for Ifca {
         let d = run.dimension;
         let answers: f64 = (0..sum.len()).map(|cell| sum.weight(cell)).sum();
         let mut loss = 0.0;
+        server.failed = first_diverged(closed);
         for (cell, model) in server.models.chunks_exact_mut(d).enumerate() {
             let Some(total) = sum.sum(cell) else { continue };
             let pickers = sum.weight(cell);
             let by = if self.divide_by_all { answers } else { pickers };
             loss += total[d];
-            if self.local_steps.is_some() {
+            if let Work::Gradient = self.work {
+                axpy(-self.learning_rate / by, &total[..d], model);
+            } else {
                 // The mean of (w^i - w_j), with as many of them zero as did not pick j where all are counted.
                 update(model, &total[..d], |w, sum| w + (sum - pickers * w) / by);
-            } else {
-                axpy(-self.learning_rate / by, &total[..d], model);
+                self.model.round(model);
             }
         }
         // Restarts are compared by what clients said in the last round.
@@ -315,11 +251,13 @@ impl Algorithm for Ifca {
         }
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Prepared, Unsolved> {
-        Ok(Prepared::new(&self.model, data, at))
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Mine, Unsolved> {
+        let batches = matches!(self.work, Work::Batches(_));
+        let records = batches.then(|| self.model.records(data, at.members.len()));
+        Ok(Mine(Prepared::new(&self.model, data, at), records, at.run.rounds))
     }
 
-    fn fits_ask(&self, mine: &Prepared, ask: &Ask<'_, Self>) -> bool {
+    fn fits_ask(&self, Mine(mine, ..): &Mine, ask: &Ask<'_, Self>) -> bool {
         let length = self.model.length(&mine.data);
         let (common, down) = (&ask.common().models, &ask.down().models);
         !common.is_empty() && common.len().is_multiple_of(length) && down.len().is_multiple_of(length)
@@ -327,27 +265,27 @@ impl Algorithm for Ifca {
 
     fn client(
         &self,
-        mine: &Prepared,
+        Mine(mine, records, rounds): &Mine,
         (): &mut (),
         ask: Ask<'_, Self>,
         gate: &mut Gate<'_>,
         spare: Pick,
     ) -> Result<Released<Pick>, Refusal> {
         let (models, length) = (&ask.common().models, self.model.length(&mine.data));
-        let mut numbers = spare.numbers;
+        let mut numbers = spare.numbers.0;
         let (picked, loss) = self.pick(mine, models, &mut numbers).ok_or(Refusal::Unsolved)?;
         let model = &models[picked * length..(picked + 1) * length];
         let scale = if self.summed { 0.5 * mine.data.rows() as f64 } else { 1.0 };
         numbers.clear();
-        match self.local_steps {
-            None => {
+        match (&self.work, records) {
+            (Work::Gradient, _) => {
                 numbers.resize(length, 0.0);
                 self.model.gradients(&mine.data, mine.strength, model, scale, &mut numbers, gate.work);
             }
-            Some(steps) => {
+            (Work::Steps(steps), _) => {
                 numbers.extend_from_slice(model);
                 let mut gradient = vec![0.0; length];
-                for _ in 0..steps {
+                for _ in 0..*steps {
                     self.model.gradients(
                         &mine.data,
                         mine.strength,
@@ -359,12 +297,25 @@ impl Algorithm for Ifca {
                     axpy(-self.learning_rate, &gradient, &mut numbers);
                 }
             }
+            (Work::Batches(training), Some(records)) => {
+                numbers.extend_from_slice(model);
+                // Every restart begins with the first learning rate.
+                let round = (ask.step() - 1) % (*rounds).max(1) + 1;
+                let mut rng = gate.rng("mini-batches");
+                training
+                    .descend(records, round, None, &mut rng, &mut numbers, gate.bench)
+                    .map_err(|_| Refusal::Diverged)?;
+            }
+            (Work::Batches(_), None) => return Err(Refusal::Unsolved),
         }
         numbers.push(loss);
-        gate.disclose("picked model, its loss, and a step from it", Pick { model: picked as u32, numbers })
+        gate.disclose(
+            "picked model, its loss, and a step from it",
+            Pick { model: picked as u32, numbers: Weights(numbers) },
+        )
     }
 
-    fn personal(&self, mine: &Prepared, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
+    fn personal(&self, Mine(mine, ..): &Mine, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
         let (models, length) = (&served.down().models, self.model.length(&mine.data));
         if let Some((picked, _)) = self.pick(mine, models, &mut Vec::new()) {
             out("client", &models[picked * length..(picked + 1) * length]);
@@ -382,6 +333,10 @@ impl Algorithm for Ifca {
     fn kin(&self, _: &Attempts, seats: &[Picked], _: ServerView<'_>) -> Option<Kin> {
         let clusters: Option<Vec<u32>> = seats.iter().map(|seat| seat.model).collect();
         Some(Kin { edges: Vec::new(), clusters: clusters? })
+    }
+
+    fn complaint(&self, server: &Attempts) -> Option<String> {
+        server.failed.map(diverged)
     }
 
     fn advice(&self) -> &'static str {

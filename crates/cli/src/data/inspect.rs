@@ -1,0 +1,13 @@
+//! `fedkin data inspect`.
+
+use super::Inspect;
+use crate::failure::Failure;
+use crate::output;
+use fedkin_data::Options;
+
+/// Summarises a file.
+pub(crate) fn inspect(args: &Inspect) -> Result<(), Failure> {
+    let options = Options { client: args.client.clone(), target: args.target.clone() };
+    let found = fedkin_data::inspect(&args.file, &options)?;
+    if args.json { output::json(&found) } else { output::say(&found.to_string()) }
+}

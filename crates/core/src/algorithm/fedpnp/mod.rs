@@ -1,0 +1,543 @@
+//! `FedPnP`: every client has its own model, and the server denoises all of them over a graph of clients.
+//!
+//! Paper: Plug-and-play federated learning with graph denoisers (`FedPnP`); equation numbers are its. With the models of the
+//! clients as rows of Omega, a round is
+//!
+//! ```text
+//! omega_k = argmin f_k(w) + (mu/2) |w - Psi_k|^2,   by E epochs of mini-batches from Psi_k        (9), at the clients
+//! Psi     = filter(Omega)                                                                       (11), at the server
+//! ```
+//!
+//! with a filter of [`denoise`](crate::denoise) whose strength falls from nu0 to beta (decision 5 of the specification: the
+//! printed rule alternates). The default filter weights clients by size and has both limits: `beta = 0` is local training and
+//! `beta -> infinity` is `FedAvg` (`FedProx` with mu > 0), for clients of any sizes.
+//!
+//! | symbol | here |
+//! |---|---|
+//! | mu | `pull` |
+//! | beta1, beta2, tau | `beta1`, `beta2`, `tau` |
+//! | nu0, eta | `nu0`, `eta` |
+//! | E | `epochs` |
+//! | A | `graph`, and for nearest neighbours `neighbours`, `weak`, `statistics` |
+//!
+//! The graph comes from statistics that clients tell in a step of its own, through the gate like anything else: disclosed, or
+//! with `dp-sgd` a noisy sum of clipped records (means of features and shares of labels, no higher moments). Or it comes from
+//! models, which the server has anyway; or from losses that clients tell of each other's models (`rewards`). Until there is
+//! one, every client trains alone.
+//!
+//! Running statistics of batch norm are averaged with positive weights, or stay a client's own: a filter may have negative
+//! entries, and a variance must not become negative.
+
+mod graph;
+mod settings;
+
+use self::settings::{Settings, Source, Told};
+use super::registry::Method;
+use super::star::{diverged, first_diverged};
+use super::training::{Anchor, Anchored};
+use super::{
+    Algorithm, Ask, Cells, Closed, Context, Kin, Label, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
+    Who,
+};
+use crate::codec::{Codec, Damaged, Reader, Sink, Weights};
+use crate::dataset::Dataset;
+use crate::denoise::{self, DenoiseError, Operator, Prepared, Way};
+use crate::federation::{Federation, Member};
+use crate::graph::{Sparse, similarity};
+use crate::model::{Records, Unsolved};
+use crate::params::{Param, Values};
+use crate::privacy::{Cost, Draws, Gate, Refusal, Released};
+use crate::record;
+use crate::rng::PublicRng;
+use std::sync::Arc;
+
+/// Statistics are asked for.
+const SETUP: Label = Label::new(1);
+/// Losses of others' models are asked for.
+const PROBE: Label = Label::new(2);
+
+record! {
+    /// The last model of a client, what it is served, and what it told last.
+    pub struct Seat { omega: Weights, psi: Weights, told: Vec<f64> }
+    /// A graph of clients by position: pairs one after the other, their weights, and the weight between all.
+    pub struct Edges { ends: Box<[u32]>, weights: Vec<f64>, everywhere: f64 }
+    /// Where all begin, the graph, and why the run cannot go on.
+    pub struct Central {
+        start: Weights,
+        graph: Option<Edges>,
+        failed: Option<u32>,
+        unfiltered: Option<Box<[u8]>>,
+        /// All models, while clients are asked about them.
+        menu: Box<[Weights]>,
+        strength: f64,
+        ready: Ready,
+    }
+    /// Models of all clients, for a probe.
+    pub struct Others { models: Box<[Weights]> }
+    /// What a client is served, and its step on a Poisson sample: `w <- keep w - share g - pull (w - psi)`.
+    /// At the set-up `share` is one record's part of a mean.
+    pub struct Down { psi: Weights, keep: f64, share: f64, pull: f64 }
+    /// A model, or what was asked for otherwise.
+    pub struct Up { model: Weights, told: Vec<f64> }
+    /// The model after the last local step.
+    pub struct Memory { model: Weights }
+}
+
+/// The method.
+#[derive(Debug, Clone)]
+pub struct FedPnp {
+    settings: Settings,
+}
+
+/// The filter of the graph that was used last: an eigendecomposition serves as long as the graph stands. It follows from the
+/// graph, so it is neither kept nor compared.
+#[derive(Debug, Clone, Default)]
+pub struct Ready(Option<(Edges, Arc<Prepared>)>);
+
+impl PartialEq for Ready {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Codec for Ready {
+    fn schema() -> String {
+        "()".into()
+    }
+    fn put<S: Sink>(&self, _: &mut S) {}
+    fn get(_: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Ok(Self::default())
+    }
+}
+
+impl Ready {
+    /// The filter of this graph, made anew where it is another one than last time.
+    fn of(
+        &mut self,
+        filter: &'static denoise::Row,
+        edges: &Edges,
+        at: ServerView<'_>,
+    ) -> Result<Arc<Prepared>, DenoiseError> {
+        if let Some((known, prepared)) = &self.0
+            && known == edges
+        {
+            return Ok(Arc::clone(prepared));
+        }
+        let sizes: Vec<f64> = at.members.iter().map(|member| f64::from(member.samples)).collect();
+        let graph = edges.graph(sizes.len()).ok_or(DenoiseError::Weights)?;
+        let prepared = Arc::new(Prepared::new(filter, graph, &sizes, Way::Auto)?);
+        self.0 = Some((edges.clone(), Arc::clone(&prepared)));
+        Ok(prepared)
+    }
+}
+
+impl Method for FedPnp {
+    const PARAMS: &'static [Param] = settings::PARAMS;
+
+    fn build(values: &Values, context: &Context) -> Result<Self, String> {
+        Ok(Self { settings: Settings::new(values, context)? })
+    }
+}
+
+/// What a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Setup,
+    Round(u32),
+    Probe(u32),
+    End,
+}
+
+impl FedPnp {
+    /// What step `step` is, in a run of so many rounds.
+    fn turn(&self, step: u32, rounds: u32) -> Turn {
+        let mut left = step;
+        if self.settings.asks_first() {
+            if left == 1 {
+                return Turn::Setup;
+            }
+            left -= 1;
+        }
+        if !self.settings.probes() {
+            return if left <= rounds { Turn::Round(left) } else { Turn::End };
+        }
+        for round in 1..=rounds {
+            if left == 1 {
+                return Turn::Round(round);
+            }
+            left -= 1;
+            // A graph after the last round would serve nobody.
+            if self.settings.due(round) && round < rounds {
+                if left == 1 {
+                    return Turn::Probe(round);
+                }
+                left -= 1;
+            }
+        }
+        Turn::End
+    }
+
+    /// The round that a step belongs to.
+    fn round(&self, step: u32, rounds: u32) -> u32 {
+        match self.turn(step, rounds) {
+            Turn::Setup => 0,
+            Turn::Round(round) | Turn::Probe(round) => round,
+            Turn::End => rounds,
+        }
+    }
+
+    /// Psi from Omega.
+    fn filter(
+        &self,
+        server: &mut Central,
+        seats: &mut Seats<'_, Seat>,
+        at: ServerView<'_>,
+        round: u32,
+    ) -> Result<(), DenoiseError> {
+        let Some(edges) = &server.graph else {
+            for position in 0..seats.len() {
+                let seat = seats.get_mut(position);
+                if !seat.omega.is_empty() {
+                    seat.psi.clone_from(&seat.omega);
+                }
+            }
+            return Ok(());
+        };
+        let strength = self.settings.decay.at(&self.settings.strength, round);
+        server.strength =
+            if self.settings.filter.keys.contains(&"tau") { strength.tau as f64 } else { strength.beta1 };
+        let operator = server.ready.of(self.settings.filter, edges, at)?.at(&strength)?;
+        // A client that never answered still has the first model.
+        let own =
+            |seat: &Seat| if seat.omega.is_empty() { server.start.0.clone() } else { seat.omega.0.clone() };
+        let omega: Vec<Vec<f64>> = seats.iter().map(own).collect();
+        let mut psi = omega.clone();
+        apply(&operator, &omega, &mut psi, 0..at.run.dimension)?;
+        let model = &self.settings.training.model;
+        let averaging = operator.averaging();
+        for range in model.norms(false) {
+            if self.settings.own_statistics {
+                for (psi, omega) in psi.iter_mut().zip(&omega) {
+                    psi[range.clone()].copy_from_slice(&omega[range.clone()]);
+                }
+            } else {
+                apply(&averaging, &omega, &mut psi, range)?;
+            }
+        }
+        for (position, mut psi) in psi.into_iter().enumerate() {
+            model.round(&mut psi);
+            seats.get_mut(position).psi = Weights(psi);
+        }
+        Ok(())
+    }
+
+    /// The graph that is due now, where there is a new one.
+    fn graph(&self, server: &Central, seats: &Seats<'_, Seat>, turn: Turn) -> Option<Sparse> {
+        let all = || seats.iter().collect::<Vec<&Seat>>();
+        match (self.settings.source, turn) {
+            (Source::Told(told), Turn::Setup) => graph::from_told(&self.settings, told, &all()),
+            (Source::Rewards, Turn::Probe(_)) => graph::from_losses(&self.settings, &all()),
+            (Source::Learned | Source::FedGl, Turn::Round(round)) if self.settings.due(round) => {
+                let models: Vec<&[f64]> =
+                    all()
+                        .into_iter()
+                        .map(|seat| {
+                            if seat.omega.is_empty() {
+                                server.start.as_slice()
+                            } else {
+                                seat.omega.as_slice()
+                            }
+                        })
+                        .collect();
+                graph::from_models(&self.settings, &models)
+            }
+            _ => None,
+        }
+    }
+
+    /// How many numbers a client tells at the set-up.
+    fn told_length(&self, told: Told, columns: usize, noisy: bool) -> usize {
+        match told {
+            Told::Kernel { features, labels } => {
+                let moments = if noisy { 1 } else { similarity::MOMENTS };
+                usize::from(features) * moments * columns + usize::from(labels) * self.settings.classes
+            }
+            Told::Printed => similarity::MOMENTS * columns,
+            Told::Profile => columns,
+        }
+    }
+
+    /// What a client tells of its records where nothing is private.
+    fn tell(&self, told: Told, data: &Dataset) -> Vec<f64> {
+        let (features, columns) = (data.features(), data.columns());
+        match told {
+            Told::Printed => similarity::moments(features, columns),
+            Told::Profile => similarity::profile(features, columns),
+            Told::Kernel { features: with_features, labels } => {
+                let mut out = if with_features { similarity::moments(features, columns) } else { Vec::new() };
+                if labels {
+                    let labels = data.targets().iter().map(|label| *label as usize);
+                    out.extend(similarity::histogram(labels, self.settings.classes));
+                }
+                out
+            }
+        }
+    }
+}
+
+/// What a record says of itself where only noisy sums may leave: features as they are, and which label it has.
+fn record(told: Told, data: &Dataset, i: usize, out: &mut [f64]) {
+    let Told::Kernel { features, labels } = told else { return };
+    let columns = data.columns();
+    if features {
+        out[..columns].copy_from_slice(data.row(i));
+    }
+    if labels {
+        let from = if features { columns } else { 0 };
+        if let Some(share) = out.get_mut(from + data.targets()[i] as usize) {
+            *share = 1.0;
+        }
+    }
+}
+
+impl Anchored for FedPnp {
+    fn anchor<'a>(ask: &'a Ask<'_, Self>) -> Anchor<'a> {
+        let Down { psi, keep, share, pull } = ask.down();
+        Anchor { served: psi, keep: *keep, share: *share, pull: *pull }
+    }
+}
+
+/// Filters some coordinates of all models.
+fn apply(
+    operator: &Operator,
+    omega: &[Vec<f64>],
+    psi: &mut [Vec<f64>],
+    range: std::ops::Range<usize>,
+) -> Result<(), DenoiseError> {
+    let rows: Vec<&[f64]> = omega.iter().map(|row| &row[range.clone()]).collect();
+    let mut out: Vec<&mut [f64]> = psi.iter_mut().map(|row| &mut row[range.clone()]).collect();
+    operator.apply(&rows, &mut out)
+}
+
+impl Algorithm for FedPnp {
+    const NAME: &'static str = "fedpnp";
+    const LABELS: &'static [&'static str] = &["round", "set-up", "probe"];
+    const PERSONAL: &'static [&'static str] = &["omega", "psi"];
+    const KEPT: &'static [bool] = &[true, false];
+    /// The records in the model's form, and as they came.
+    type Local = (Records, Arc<Dataset>);
+    type Memory = Memory;
+    type Server = Central;
+    type Seat = Seat;
+    type Common = Others;
+    type Down = Down;
+    type Up = Up;
+    type Share = ();
+
+    fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Central {
+        let start = Weights(self.settings.training.model.start(at.run.dimension, rng));
+        let ids: Vec<u32> = at.members.iter().map(|member| member.id).collect();
+        let graph = match (self.settings.source, &at.run.kin) {
+            (Source::File, Some(edges)) => graph::from_run(&self.settings, edges, &ids),
+            (Source::Clusters, _) => graph::clusters(&self.settings, at.members),
+            (Source::Complete, _) => graph::complete(ids.len()),
+            _ => None,
+        };
+        Central { start, graph: graph.as_ref().map(Edges::of), ..Central::default() }
+    }
+
+    fn seat(&self, _: ServerView<'_>, _: &Member) -> Seat {
+        Seat::default()
+    }
+
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.settings.suits(federation, run)
+    }
+
+    fn phase(&self, server: &Central, step: u32, run: &Run) -> Phase {
+        if server.failed.is_some() || server.unfiltered.is_some() {
+            return Phase::Deliver;
+        }
+        match self.turn(step, run.rounds) {
+            Turn::Setup => Phase::Ask(SETUP),
+            Turn::Round(_) => Phase::Ask(ROUND),
+            Turn::Probe(_) => Phase::Ask(PROBE),
+            Turn::End => Phase::Deliver,
+        }
+    }
+
+    fn rounds(&self, step: u32, run: &Run) -> u32 {
+        self.round(step, run.rounds)
+    }
+
+    fn plan(
+        &self,
+        server: &mut Central,
+        seats: &mut Seats<'_, Seat>,
+        now: Now<'_>,
+        rng: &mut PublicRng,
+    ) -> Who {
+        if now.label == ROUND {
+            return now.at.draw(rng);
+        }
+        if now.label == PROBE {
+            let known =
+                |seat: &Seat| if seat.omega.is_empty() { server.start.clone() } else { seat.omega.clone() };
+            server.menu = seats.iter().map(known).collect();
+        }
+        Who::All
+    }
+
+    fn common(&self, server: &Central, now: Now<'_>) -> Others {
+        if now.label == PROBE { Others { models: server.menu.clone() } } else { Others::default() }
+    }
+
+    fn down(&self, server: &Central, seat: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
+        let settings = &self.settings;
+        if now.label == SETUP || now.label == PROBE {
+            *out = Down { share: settings.training.part(member.samples), ..Down::default() };
+            return;
+        }
+        out.psi.clone_from(if seat.psi.is_empty() { &server.start } else { &seat.psi });
+        let round = self.round(now.step, now.at.run.rounds);
+        (out.keep, out.share) = settings.training.sampled_step(round, now.at.members.len(), member.samples);
+        out.pull = settings.training.rate(round) * settings.pull;
+    }
+
+    fn fits(&self, _: &Seat, now: Now<'_>, up: &Up) -> bool {
+        if now.label == ROUND {
+            return up.model.len() == now.at.run.dimension && up.told.is_empty();
+        }
+        // How many columns records have is not known here; what is too short or too long counts as nothing told.
+        up.model.is_empty()
+            && !up.told.is_empty()
+            && (now.label != PROBE || up.told.len() == now.at.members.len())
+    }
+
+    fn cells(&self, _: ServerView<'_>) -> (usize, usize) {
+        (0, 0)
+    }
+
+    fn absorb(&self, _: &Central, seat: &mut Seat, now: Now<'_>, _: &Member, up: &Up, _: &mut Cells) {
+        if now.label == ROUND {
+            seat.omega.clone_from(&up.model);
+        } else {
+            seat.told.clone_from(&up.told);
+        }
+    }
+
+    fn close(&self, server: &mut Central, seats: &mut Seats<'_, Seat>, closed: &Closed<'_>, _: &Cells) {
+        server.failed = first_diverged(closed);
+        let at = closed.now.at;
+        let turn = self.turn(closed.now.step, at.run.rounds);
+        if let Some(graph) = self.graph(server, seats, turn) {
+            server.graph = Some(Edges::of(&graph));
+        }
+        server.menu = Box::default();
+        if closed.now.label == ROUND
+            && let Err(wrong) = self.filter(server, seats, at, self.round(closed.now.step, at.run.rounds))
+        {
+            server.unfiltered = Some(wrong.to_string().into_bytes().into_boxed_slice());
+        }
+    }
+
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Self::Local, Unsolved> {
+        let model = &self.settings.training.model;
+        Ok((model.records(data, at.members.len()), Arc::clone(data)))
+    }
+
+    fn client(
+        &self,
+        (records, data): &Self::Local,
+        memory: &mut Memory,
+        ask: Ask<'_, Self>,
+        gate: &mut Gate<'_>,
+        _: Up,
+    ) -> Result<Released<Up>, Refusal> {
+        let training = &self.settings.training;
+        if ask.label() == SETUP {
+            let Source::Told(told) = self.settings.source else { return Err(Refusal::Unsolved) };
+            if !training.is_private() {
+                return gate.disclose("statistics", Up { told: self.tell(told, data), ..Up::default() });
+            }
+            let length = self.told_length(told, data.columns(), true);
+            let sum = training.sum(length).ok_or(Refusal::NoMechanism)?;
+            let noisy = gate.sampled("statistics", &sum, data.rows(), |i, out| record(told, data, i, out))?;
+            return Ok(noisy.post(&ask, |mut told, ask| {
+                crate::numeric::scale(ask.down().share, &mut told);
+                Up { told, ..Up::default() }
+            }));
+        }
+        if ask.label() == PROBE {
+            let mut told = Vec::with_capacity(ask.common().models.len());
+            let (data, strength) = match records {
+                Records::Wide(data, strength) => (data, *strength),
+                Records::Narrow(_) => (data, 0.0),
+            };
+            let mut loss = Vec::new();
+            for model in &ask.common().models {
+                training.model.objectives(data, strength, model, &mut loss);
+                told.push(loss.first().copied().filter(|loss| loss.is_finite()).unwrap_or(1e12));
+            }
+            return gate.disclose("losses", Up { told, ..Up::default() });
+        }
+        let psi = &ask.down().psi;
+        if training.batches.is_some() {
+            let mut model = psi.0.clone();
+            let round = self.round(ask.step(), u32::MAX);
+            let mut rng = gate.rng("mini-batches");
+            training
+                .descend(records, round, Some((psi, self.settings.pull)), &mut rng, &mut model, gate.bench)
+                .map_err(|_| Refusal::Diverged)?;
+            let model = Weights(model);
+            let released = gate.disclose("model", Up { model: model.clone(), told: Vec::new() })?;
+            memory.model = model;
+            return Ok(released);
+        }
+        let data = if let Records::Wide(data, _) = records { data } else { data };
+        let model = training.sampled_steps(data, &ask, gate)?;
+        memory.model = Weights(model.value().clone());
+        Ok(model.post(&ask, |model, _| Up { model: Weights(model), told: Vec::new() }))
+    }
+
+    fn price(&self, _: &Member, step: u32) -> Option<Cost> {
+        let training = &self.settings.training;
+        match self.turn(step, u32::MAX) {
+            Turn::Setup if training.is_private() => training.sum(1).map(|sum| sum.cost()),
+            Turn::Setup | Turn::Probe(_) => Some(Cost::default()),
+            Turn::Round(_) | Turn::End => training.price(),
+        }
+    }
+
+    fn draws(&self, _: &Member, step: u32) -> Option<Draws> {
+        let draws = self.settings.training.draws()?;
+        Some(match self.turn(step, u32::MAX) {
+            Turn::Setup => Draws { steps: 1, ..draws },
+            _ => draws,
+        })
+    }
+
+    fn personal(&self, _: &Self::Local, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
+        let psi = &served.down().psi;
+        out("omega", if memory.model.is_empty() { psi } else { &memory.model });
+        out("psi", psi);
+    }
+
+    fn gauges(&self, server: &Central, out: &mut dyn FnMut(&'static str, f64)) {
+        out("filter strength", server.strength);
+    }
+
+    fn kin(&self, server: &Central, _: &[Seat], _: ServerView<'_>) -> Option<Kin> {
+        let graph = server.graph.as_ref()?;
+        Some(Kin { edges: graph.iter().collect(), clusters: Vec::new() })
+    }
+
+    fn complaint(&self, server: &Central) -> Option<String> {
+        let unfiltered = server.unfiltered.as_ref().map(|words| String::from_utf8_lossy(words).into_owned());
+        server.failed.map(diverged).or(unfiltered)
+    }
+
+    fn advice(&self) -> &'static str {
+        "lower `algorithm.learning_rate`"
+    }
+}

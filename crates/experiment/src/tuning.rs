@@ -1,0 +1,172 @@
+//! Choosing the settings of a curve from its grid, by validation records alone.
+//!
+//! Every point is run with the seeds of the first reported repeats, so on their data; the test records of these are measured as
+//! in any run, but nothing here reads them.
+
+use crate::artifacts::metrics::Metrics;
+use crate::config::{Config, Override, Tune};
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::scorer::Metric;
+use crate::statistics::{Estimate, estimate};
+use crate::stopping::VALIDATION;
+use fedkin_core::params::Value;
+use fedkin_runtime::Fault;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The points of one curve's grid, each as it is tried and as it would be reported.
+pub(crate) struct Grid {
+    pub(crate) curve: usize,
+    pub(crate) points: Vec<Vec<Override>>,
+    pub(crate) trials: Vec<Arc<Plan>>,
+    pub(crate) plans: Vec<Arc<Plan>>,
+    /// The metric with the model that the curve shows.
+    pub(crate) metric: String,
+}
+
+/// What a trial gave: a validation score, or why there is none.
+pub(crate) type Scored = Result<f64, String>;
+
+/// One point of a grid.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tried {
+    /// The keys and their values.
+    pub set: BTreeMap<String, serde_json::Value>,
+    /// The validation metric as shown: mean over clients and tuning repeats. Absent where a repeat failed.
+    pub score: Option<f64>,
+    /// Its standard error over tuning repeats.
+    pub stderr: Option<f64>,
+    /// Why there is no score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// Whether this is what was taken.
+    pub taken: bool,
+}
+
+/// How the settings of one curve were chosen.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tuning {
+    /// The curve.
+    pub label: String,
+    /// The validation metric.
+    pub metric: String,
+    /// Repeats of every point.
+    pub repeats: u32,
+    /// Rounds of every point.
+    pub rounds: u32,
+    /// All points, in the order of the grid.
+    pub grid: Vec<Tried>,
+}
+
+impl Tried {
+    /// The settings in words.
+    pub fn words(&self) -> String {
+        let word = |(key, value): (&String, &serde_json::Value)| {
+            let key = key.strip_prefix("algorithm.").unwrap_or(key);
+            format!("{key} = {value}")
+        };
+        self.set.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The metric that a grid is compared by: on the model of the curve's headline, or the first that is evaluated.
+pub(crate) fn metric_of(plan: &Plan, tune: &Tune) -> String {
+    let headline = plan.config.evaluate.text("metric").and_then(|name| name.split_once('.'));
+    let wanted = plan.config.evaluate.list("models").iter().find_map(|value| match value {
+        Value::Text(name) => plan.row.personal.iter().find(|model| *model == name).copied(),
+        _ => None,
+    });
+    let model = headline.map(|(_, model)| model).or(wanted).or(plan.row.personal.first().copied());
+    format!("{}.{}", tune.metric, model.unwrap_or_default())
+}
+
+/// Refuses to tune without validation records, before anything runs.
+pub(crate) fn check(plan: &Plan, label: &str) -> Result<(), Error> {
+    let set = |config: &Config, key: &str| match config.data.get(key) {
+        Some(Value::Number(share)) => *share > 0.0,
+        Some(Value::Integer(count)) => *count > 0,
+        _ => false,
+    };
+    if ["validation_fraction", "validation_samples"].iter().any(|key| set(&plan.config, key)) {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        place: plan.place().to_string(),
+        message: format!("the grid of curve {label:?} needs {VALIDATION}"),
+    })
+}
+
+/// The last value of the metric over all clients; a trial that diverged has none and loses, other errors stop everything.
+pub(crate) fn scored(metrics: Result<Metrics, Error>, metric: &str, label: &str) -> Result<Scored, Error> {
+    let metrics = match metrics {
+        Ok(metrics) => metrics,
+        Err(Error::Fault(fault @ (Fault::Diverged { .. } | Fault::Stopped { .. }))) => {
+            return Ok(Err(fault.to_string()));
+        }
+        Err(error) => return Err(error),
+    };
+    let of_all = metrics.rows().filter(|row| row.node.is_empty() && row.metric == metric);
+    match of_all.max_by_key(|row| row.round) {
+        Some(row) if row.value.is_finite() => Ok(Ok(row.value)),
+        Some(row) => Ok(Err(format!("its {metric} is {}", row.value))),
+        None => Err(Error::Usage(format!(
+            "tune.metric: {metric} is not measured for {label:?}: the grid needs {VALIDATION}"
+        ))),
+    }
+}
+
+/// Takes the best point; of equal ones the first.
+pub(crate) fn choose(label: &str, grid: &Grid, scores: &[Vec<Scored>]) -> Result<(usize, Tuning), Error> {
+    let shown = Metric::shown(&grid.metric);
+    let sign = if shown.higher_is_better() { 1.0 } else { -1.0 };
+    let mut tried: Vec<Tried> = Vec::new();
+    let mut best: Option<(usize, f64)> = None;
+    for (i, (point, scores)) in grid.points.iter().zip(scores).enumerate() {
+        let values: Result<Vec<f64>, &String> =
+            scores.iter().map(|one| one.as_ref().map(|value| *value)).collect();
+        let (score, failed) = match values {
+            Ok(values) => (Some(estimate(&values, shown)), None),
+            Err(reason) => (None, Some(reason.clone())),
+        };
+        if let Some(Estimate { mean, .. }) = score
+            && best.is_none_or(|(_, so_far)| sign * mean > sign * so_far)
+        {
+            best = Some((i, mean));
+        }
+        tried.push(Tried {
+            set: point.iter().map(|set| (set.key.clone(), json(&set.value))).collect(),
+            score: score.map(|score| score.mean),
+            stderr: score.and_then(|score| score.stderr),
+            failed,
+            taken: false,
+        });
+    }
+    let Some((best, _)) = best else {
+        let reason = tried.iter().find_map(|one| one.failed.clone()).unwrap_or_default();
+        return Err(Error::Usage(format!(
+            "no point of the grid of curve {label:?} ended well; the first: {reason}"
+        )));
+    };
+    tried[best].taken = true;
+    let tuning = Tuning {
+        label: label.to_string(),
+        metric: grid.metric.clone(),
+        repeats: scores.first().map_or(0, Vec::len) as u32,
+        rounds: grid.trials[best].rounds(),
+        grid: tried,
+    };
+    Ok((best, tuning))
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Number(x) => serde_json::Value::from(*x),
+        Value::Integer(x) => serde_json::Value::from(*x),
+        Value::Flag(x) => serde_json::Value::from(*x),
+        Value::Text(text) => serde_json::Value::from(text.as_str()),
+        Value::List(items) => items.iter().map(json).collect(),
+        Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), json(value))).collect(),
+    }
+}

@@ -1,0 +1,318 @@
+//! `fedpnp`: the equations once more in plain loops, both limits, every source of the graph, and what leaves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, clippy::needless_range_loop)]
+
+mod common;
+
+use common::{Small, Vector, apart, names, number, own, records, ridge, text, values, world};
+use fedkin_core::graph::Topology;
+use fedkin_core::params::Value;
+use fedkin_core::privacy::Sampler;
+use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::{Dataset, Entry, Federation};
+use fedkin_runtime::{Live, Progress};
+use std::sync::Arc;
+
+const RATE: f64 = 0.05;
+const ROUNDS: u32 = 6;
+
+fn whole(x: i64) -> Value {
+    Value::Integer(x)
+}
+
+/// Clients with these numbers of records, in two kinds that differ in model, features and scale.
+fn clients(seed: u64, sizes: &[u32]) -> Small {
+    let mut rng = PublicRng::named(seed, "fedpnp", 0, 0);
+    let truth: Vec<Vector> = (0..2).map(|_| (0..3).map(|_| rng.normal()).collect()).collect();
+    let (mut entries, mut data) = (Vec::new(), Vec::new());
+    for (k, &samples) in sizes.iter().enumerate() {
+        let drawn = records(&mut rng, samples, &truth[k % 2], false);
+        // x -> 2 x + 1 of one kind: its means and variances are others.
+        let (factor, shift) = if k % 2 == 0 { (1.0, 0.0) } else { (2.0, 1.0) };
+        let features: Vector = drawn.features().iter().map(|x| factor * x + shift).collect();
+        let slope: f64 = truth[k % 2].iter().sum();
+        let targets = drawn.targets().iter().map(|y| factor * y + shift * slope).collect();
+        data.push(Arc::new(Dataset::new(3, features, targets).unwrap()));
+        entries.push(Entry { name: format!("c{k}"), server: 0, cluster: 0, samples });
+    }
+    let (federation, _) = Federation::new(entries, names("s", 1), names("q", 1), Topology::none(1)).unwrap();
+    world(federation, data, ridge(0.0), seed, ROUNDS)
+}
+
+/// All records in one batch: the order of records cannot matter but for rounding.
+fn run(world: &Small, name: &str, settings: &[(&str, Value)]) -> Box<dyn Live> {
+    let mut all = vec![("epochs", whole(2)), ("batch", whole(1000)), ("learning_rate", number(RATE))];
+    all.extend(settings.iter().cloned());
+    let mut live = world.live(name, &values(name, &all));
+    while live.step().unwrap() != Progress::Ended {}
+    live
+}
+
+/// Two epochs of (9) from psi: gradient descent on the mean squared error with a pull.
+fn local_step(data: &Dataset, psi: &[f64], pull: f64) -> Vector {
+    let mut w = psi.to_vec();
+    for _ in 0..2 {
+        let mut gradient: Vector = w.iter().zip(psi).map(|(w, c)| pull * (w - c)).collect();
+        for (i, y) in data.targets().iter().enumerate() {
+            let gap: f64 = data.row(i).iter().zip(&w).map(|(x, w)| x * w).sum::<f64>() - y;
+            for (g, x) in gradient.iter_mut().zip(data.row(i)) {
+                *g += 2.0 * gap * x / data.rows() as f64;
+            }
+        }
+        for (w, g) in w.iter_mut().zip(&gradient) {
+            *w -= RATE * g;
+        }
+    }
+    w
+}
+
+/// `A X = B` by elimination with pivots; B by rows.
+fn solve(mut a: Vec<Vector>, mut b: Vec<Vector>) -> Vec<Vector> {
+    let n = a.len();
+    for c in 0..n {
+        let pivot = (c..n).max_by(|&i, &j| a[i][c].abs().total_cmp(&a[j][c].abs())).unwrap();
+        a.swap(c, pivot);
+        b.swap(c, pivot);
+        for r in 0..n {
+            if r != c {
+                let f = a[r][c] / a[c][c];
+                for k in 0..n {
+                    a[r][k] -= f * a[c][k];
+                }
+                for k in 0..b[0].len() {
+                    b[r][k] -= f * b[c][k];
+                }
+            }
+        }
+    }
+    (0..n).map(|r| b[r].iter().map(|x| x / a[r][r]).collect()).collect()
+}
+
+/// The whole method on a complete graph: `(P + 2 b1 L + 2 b2 L P^-1 L) Psi = P Omega` by elimination, strengths falling from
+/// nu0 to beta.
+#[test]
+fn rounds_are_the_equations() {
+    let world = clients(3, &[4, 9, 6, 12, 5]);
+    let (beta, nu0, eta, pull) = ([0.05, 0.2], 1.0, 0.4, 0.3);
+    let settings = [
+        ("graph", text("complete")),
+        ("beta1", number(beta[0])),
+        ("beta2", number(beta[1])),
+        ("nu0", number(nu0)),
+        ("eta", number(eta)),
+        ("pull", number(pull)),
+    ];
+    let live = run(&world, "fedpnp", &settings);
+    let n = world.data.len();
+    let total: f64 = world.data.iter().map(|data| data.rows() as f64).sum();
+    let p: Vector = world.data.iter().map(|data| n as f64 * data.rows() as f64 / total).collect();
+    let weight = 1.0 / (n as f64 - 1.0);
+    let l: Vec<Vector> =
+        (0..n).map(|i| (0..n).map(|j| if i == j { 1.0 } else { -weight }).collect()).collect();
+    let mut psi = vec![vec![0.0; 3]; n];
+    let mut omega = psi.clone();
+    for round in 0..ROUNDS {
+        omega = (0..n).map(|k| local_step(&world.data[k], &psi[k], pull)).collect();
+        let nu: Vector = beta.iter().map(|b| b.max(nu0 * (1.0 - eta).powi(round as i32))).collect();
+        let a = (0..n)
+            .map(|i| {
+                (0..n)
+                    .map(|j| {
+                        let twice: f64 = (0..n).map(|m| l[i][m] * l[m][j] / p[m]).sum();
+                        f64::from(u8::from(i == j)) * p[i] + 2.0 * nu[0] * l[i][j] + 2.0 * nu[1] * twice
+                    })
+                    .collect()
+            })
+            .collect();
+        let b = (0..n).map(|i| omega[i].iter().map(|x| p[i] * x).collect()).collect();
+        psi = solve(a, b);
+    }
+    for (found, expected) in own(&*live).iter().zip(&omega) {
+        assert!(apart(found, expected) < 1e-10, "{found:?} against {expected:?}");
+    }
+}
+
+/// Without denoising every client trains alone, whatever the others are.
+#[test]
+fn no_strength_is_local_training() {
+    let world = clients(4, &[4, 9, 6, 12]);
+    for filter in ["sound", "paper-10", "paper-12", "heat", "tv"] {
+        let zero =
+            [("filter", text(filter)), ("beta1", number(0.0)), ("beta2", number(0.0)), ("pull", number(0.0))];
+        let live = run(&world, "fedpnp", &zero);
+        for (k, found) in own(&*live).iter().enumerate() {
+            let mut w = vec![0.0; 3];
+            for _ in 0..ROUNDS {
+                w = local_step(&world.data[k], &w, 0.0);
+            }
+            assert!(apart(found, &w) < 1e-10, "{filter}, client {k}");
+        }
+    }
+}
+
+/// With all strength it is FedAvg, or FedProx where there is a pull, for clients of unequal sizes.
+#[test]
+fn all_strength_is_one_model_for_all() {
+    let world = clients(5, &[4, 19, 6, 12]);
+    let strong = [
+        ("beta1", number(1e12)),
+        ("beta2", number(1e12)),
+        ("nu0", number(1e12)),
+        ("graph", text("complete")),
+    ];
+    let with = |pull: f64| [&strong[..], &[("pull", number(pull))]].concat();
+    let fedavg = own(&*run(&world, "fedavg", &[]));
+    let fedprox = own(&*run(&world, "fedprox", &[("pull", number(0.7))]));
+    assert!(apart(&fedavg[0], &fedprox[0]) > 1e-3, "a pull must matter for this to say anything");
+    for (expected, pull) in [(fedavg, 0.0), (fedprox, 0.7)] {
+        let found = own(&*run(&world, "fedpnp", &with(pull)));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!(apart(found, expected) < 1e-6, "pull {pull}: {found:?} against {expected:?}");
+        }
+    }
+    // One shape of the hard filter is the weighted mean, too.
+    let hard =
+        [("filter", text("hard")), ("tau", whole(1)), ("graph", text("complete")), ("pull", number(0.0))];
+    let found = own(&*run(&world, "fedpnp", &hard));
+    for (found, expected) in found.iter().zip(&own(&*run(&world, "fedavg", &[]))) {
+        assert!(apart(found, expected) < 1e-9);
+    }
+}
+
+/// Without a pull FedProx is FedAvg to the bit; with one, many epochs reach the minimiser of
+/// `f_k(w) + (mu/2) |w - served|^2`: the squared distance, not the distance.
+#[test]
+fn fedprox_minimises_with_the_square_of_the_distance() {
+    let world = clients(6, &[4, 9, 6]);
+    assert_eq!(own(&*run(&world, "fedprox", &[("pull", number(0.0))])), own(&*run(&world, "fedavg", &[])));
+    let (mut world, pull) = (clients(6, &[40]), 0.8);
+    world.run.rounds = 1;
+    let settings = [
+        ("epochs", whole(20_000)),
+        ("batch", whole(1000)),
+        ("learning_rate", number(RATE)),
+        ("pull", number(pull)),
+    ];
+    let mut live = world.live("fedprox", &values("fedprox", &settings));
+    while live.step().unwrap() != Progress::Ended {}
+    let data = &world.data[0];
+    let moment = |f: &dyn Fn(usize) -> f64| (0..data.rows()).map(f).sum::<f64>() * 2.0 / data.rows() as f64;
+    let a = (0..3)
+        .map(|j| {
+            let column = |k: usize| moment(&|i| data.row(i)[j] * data.row(i)[k]);
+            (0..3).map(|k| column(k) + f64::from(u8::from(j == k)) * pull).collect()
+        })
+        .collect();
+    let b = (0..3).map(|j| vec![moment(&|i| data.row(i)[j] * data.targets()[i])]).collect();
+    let expected: Vector = solve(a, b).concat();
+    assert!(apart(&own(&*live)[0], &expected) < 1e-9, "{:?} against {expected:?}", own(&*live));
+}
+
+/// Ten clients of two kinds: statistics, models and losses all lead to graphs within the kinds.
+#[test]
+fn every_source_finds_the_two_kinds() {
+    let world = clients(7, &[400; 10]);
+    for source in ["knn-kernel", "learned", "rewards"] {
+        let settings = [("graph", text(source)), ("neighbours", whole(3)), ("warm_up", whole(3))];
+        let live = run(&world, "fedpnp", &settings);
+        let kin = live.kin().expect("a graph");
+        assert!(kin.edges.len() >= 15, "{source}: every client has three neighbours, {:?}", kin.edges);
+        assert!(kin.edges.iter().all(|(a, b, _)| a % 2 == b % 2), "{source}: {:?}", kin.edges);
+    }
+    let live = run(&world, "fedpnp", &[("graph", text("fedgl")), ("warm_up", whole(3))]);
+    let edges = live.kin().expect("a graph").edges;
+    let of =
+        |same: bool| -> f64 { edges.iter().filter(|(a, b, _)| (a % 2 == b % 2) == same).map(|e| e.2).sum() };
+    assert!(of(true) > 10.0 * of(false), "{} within, {} between", of(true), of(false));
+}
+
+/// A graph that the run brings is used as it is.
+#[test]
+fn a_given_graph_is_taken() {
+    let mut world = clients(8, &[6; 4]);
+    world.run.kin = Some(Arc::from([(0, 2, 1.0), (1, 3, 0.5)]));
+    let live = run(
+        &world,
+        "fedpnp",
+        &[("graph", text("file")), ("weak", number(0.0)), ("beta1", number(1e9)), ("nu0", number(1e9))],
+    );
+    assert_eq!(live.kin().unwrap().edges, vec![(0, 2, 1.0), (1, 3, 0.5)]);
+    world.run.kin = None;
+    let at = world.arranged("fedpnp");
+    let refused = fedkin_runtime::start(
+        "fedpnp",
+        &values("fedpnp", &[("graph", text("file"))]),
+        &at.context,
+        at.run,
+        &at.federation,
+        &at.data,
+    );
+    assert!(refused.err().unwrap().to_string().contains("kin.graph"));
+}
+
+/// Known clusters and all strength: averaging within each, as if the other did not exist.
+#[test]
+fn known_clusters_are_worth_an_average_within_them() {
+    let mut world = clients(11, &[4, 9, 6, 12, 5]);
+    let cluster: Vec<u32> = (0..5).map(|k| k % 2).collect();
+    world.federation = world.federation.clustered(&cluster, names("q", 2)).unwrap();
+    world.run.clusters = 2;
+    let strong = [
+        ("graph", text("clusters")),
+        ("weak", number(0.0)),
+        ("beta1", number(1e12)),
+        ("nu0", number(1e12)),
+        ("pull", number(0.0)),
+    ];
+    let found = own(&*run(&world, "fedpnp", &strong));
+    for kind in 0..2 {
+        let members: Vec<usize> = (0..5).filter(|k| k % 2 == kind).collect();
+        let sizes: Vec<f64> = members.iter().map(|&k| world.data[k].rows() as f64).collect();
+        let total: f64 = sizes.iter().sum();
+        let mut psi = vec![0.0; 3];
+        let mut omega = Vec::new();
+        for _ in 0..ROUNDS {
+            omega = members.iter().map(|&k| local_step(&world.data[k], &psi, 0.0)).collect::<Vec<_>>();
+            let mean = |j: usize| omega.iter().zip(&sizes).map(|(w, size)| w[j] * size / total).sum();
+            psi = (0..3).map(mean).collect();
+        }
+        for (&k, expected) in members.iter().zip(&omega) {
+            assert!(apart(&found[k], expected) < 1e-6, "client {k}");
+        }
+    }
+}
+
+/// With DP-SGD everything that leaves passes the ledger: one noisy sum for the graph, one for every step after.
+#[test]
+fn statistics_and_steps_are_charged() {
+    let world = clients(9, &[20; 4]).dp_sgd(1.0, 4.0, None, Sampler::Discrete);
+    let settings = values("fedpnp", &[("local_steps", whole(3)), ("sampling_rate", number(0.5))]);
+    let mut live = world.live("fedpnp", &settings);
+    while live.step().unwrap() != Progress::Ended {}
+    let spent: Vec<u64> = live.accounts().iter().map(|account| account.spent).collect();
+    // 1 + 3 per round sums of the same price.
+    assert!(spent.iter().all(|units| *units > 0 && units % u64::from(1 + 3 * ROUNDS) == 0), "{spent:?}");
+    let lines = live.ledger().lines.clone();
+    assert!(
+        lines.iter().any(|line| *line.what == *b"statistics")
+            && lines.iter().all(|line| *line.mechanism != *b"disclosed")
+    );
+}
+
+/// A rate that is too high ends the run with the client and the round.
+#[test]
+fn a_diverging_client_is_named() {
+    let world = clients(10, &[6; 4]);
+    for name in ["fedpnp", "fedavg", "fedprox"] {
+        let settings = [("epochs", whole(400)), ("learning_rate", number(50.0))];
+        let mut live = world.live(name, &values(name, &settings));
+        let mut last = Ok(Progress::Ended);
+        for _ in 0..3 {
+            last = live.step();
+            if last.is_err() {
+                break;
+            }
+        }
+        let words = last.expect_err(name).to_string();
+        assert!(words.contains("client number 0") && words.contains("learning_rate"), "{words}");
+    }
+}
