@@ -198,8 +198,8 @@ pub(crate) struct Reproduce {
     /// Number of Monte Carlo repeats, instead of the experiment's own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeats: Option<u32>,
-    /// A first look: with what the [quick] section of the experiment sets, fewer rounds, clients or repeats, into
-    /// runs/<name>-quick
+    /// A first look: with what the section `quick` of the experiment sets, fewer rounds, clients or repeats, into
+    /// `runs/NAME-quick`
     #[arg(long)]
     pub(crate) quick: bool,
     #[command(flatten)]
