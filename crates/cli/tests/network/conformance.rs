@@ -143,6 +143,46 @@ fn kin_found_and_given() {
     same(&bench, "graph", &["mine/graph.toml"], &["--processes", "4"]);
 }
 
+/// Four clients and a net of 2.6 million parameters: 10 MB a model, in pieces over the object store.
+const LARGE: &str = r#"version = 1
+[run]
+name = "large"
+seed = 5
+rounds = 2
+[data]
+source = "synthetic.shifted-classes"
+clients_per_server = 4
+clusters = 2
+classes = 3
+dimension = 20
+samples = 30
+test_samples = 20
+[topology]
+graph = { kind = "complete", servers = 1 }
+[model]
+kind = "net"
+layers = ["dense 1600", "relu", "dense 1600", "batch-norm", "relu", "dense 3"]
+[algorithm]
+name = "fedpnp"
+epochs = 1
+batch = 16
+[network]
+resend = 0.2
+"#;
+
+#[test]
+fn nets_of_ten_megabytes() {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    for name in ["fedpnp", "fedavg"] {
+        let file = format!("{name}.toml");
+        bench.write(&file, LARGE.replace("\"fedpnp\"", &format!("{name:?}")));
+        same(&bench, name, &[&file], &[]);
+    }
+}
+
 /// A user's own records, six features, in a file that every node reads its clients from.
 fn own_records(kind: &str) -> (String, String) {
     let mut table = String::from("ward,hospital,kind,age,pulse,lactate,mobility,weight,fever,stay\n");

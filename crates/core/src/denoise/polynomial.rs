@@ -2,7 +2,7 @@
 
 use super::DenoiseError;
 use super::filters::Response;
-use super::lanes::{Flow, Work, centre, restore};
+use super::lanes::{Columns, Flow, Work, centre, restore};
 use std::sync::Arc;
 
 /// What the terms that are left out can change, as a share of the signal's deviation from its mean.
@@ -70,26 +70,28 @@ impl Work for Polynomial {
     fn run<const W: usize>(&self, signal: &mut [[f64; W]]) -> Result<(), DenoiseError> {
         let mean = centre(&self.flow.mass, signal);
         let Some((&last, rest)) = self.terms.split_last() else { return Ok(()) };
-        let mut near: Vec<[f64; W]> = signal.iter().map(|row| row.map(|x| last * x)).collect();
+        let (mut near, mut far) = (Columns::zero::<W>(signal.len()), Columns::zero::<W>(signal.len()));
+        let (mut near, mut far) = (near.rows_mut::<W>(), far.rows_mut::<W>());
+        near.iter_mut().zip(&*signal).for_each(|(near, row)| *near = row.map(|x| last * x));
         let Some((&first, middle)) = rest.split_first() else {
             // One term: a constant.
-            signal.iter_mut().zip(&near).for_each(|(row, near)| *row = near.map(|b| 0.5 * b));
+            signal.iter_mut().zip(near).for_each(|(row, near)| *row = near.map(|b| 0.5 * b));
             restore(mean, signal);
             return Ok(());
         };
-        let mut far = vec![[0.0; W]; signal.len()];
         let unit = 2.0 / self.flow.reach;
-        for &term in middle.iter().rev() {
-            self.flow.rows(&near, |place, product| {
-                let (x, b, out) = (&signal[place], &near[place], &mut far[place]);
-                for lane in 0..W {
-                    out[lane] = term * x[lane] + 2.0 * (unit * product[lane] - b[lane]) - out[lane];
-                }
-            });
+        let down: Vec<f64> = middle.iter().rev().copied().collect();
+        self.flow.recur(down.len(), (near, far), |step, place, b, product, out| {
+            let (term, x) = (down[step], &signal[place]);
+            for lane in 0..W {
+                out[lane] = term * x[lane] + 2.0 * (unit * product[lane] - b[lane]) - out[lane];
+            }
+        });
+        if down.len() % 2 == 1 {
             std::mem::swap(&mut near, &mut far);
         }
         let half = 0.5 * first;
-        self.flow.rows(&near, |place, product| {
+        self.flow.rows(near, |place, product| {
             let (b, behind, x) = (&near[place], &far[place], &mut signal[place]);
             for lane in 0..W {
                 x[lane] = half * x[lane] + (unit * product[lane] - b[lane]) - behind[lane];

@@ -28,10 +28,13 @@
 //! Running statistics of batch norm are averaged with positive weights, or stay a client's own: a filter may have negative
 //! entries, and a variance must not become negative.
 
+mod filter;
 mod graph;
 mod settings;
+mod told;
 
-use self::settings::{Settings, Source, Told};
+use self::filter::Ready;
+use self::settings::{Settings, Source};
 use super::registry::Method;
 use super::star::{diverged, first_diverged};
 use super::training::{Anchor, Anchored};
@@ -39,11 +42,10 @@ use super::{
     Algorithm, Ask, Cells, Closed, Context, Kin, Label, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
     Who,
 };
-use crate::codec::{Codec, Damaged, Reader, Sink, Weights};
+use crate::codec::Weights;
 use crate::dataset::Dataset;
-use crate::denoise::{self, DenoiseError, Operator, Prepared, Way};
 use crate::federation::{Federation, Member};
-use crate::graph::{Sparse, similarity};
+use crate::graph::Sparse;
 use crate::model::{Records, Unsolved};
 use crate::params::{Param, Values};
 use crate::privacy::{Cost, Draws, Gate, Refusal, Released};
@@ -83,52 +85,17 @@ record! {
     pub struct Memory { model: Weights }
 }
 
+impl Central {
+    /// The last model of a client. One that never answered still has the first.
+    fn known<'a>(&'a self, seat: &'a Seat) -> &'a Weights {
+        if seat.omega.is_empty() { &self.start } else { &seat.omega }
+    }
+}
+
 /// The method.
 #[derive(Debug, Clone)]
 pub struct FedPnp {
     settings: Settings,
-}
-
-/// The filter of the graph that was used last: an eigendecomposition serves as long as the graph stands. It follows from the
-/// graph, so it is neither kept nor compared.
-#[derive(Debug, Clone, Default)]
-pub struct Ready(Option<(Edges, Arc<Prepared>)>);
-
-impl PartialEq for Ready {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Codec for Ready {
-    fn schema() -> String {
-        "()".into()
-    }
-    fn put<S: Sink>(&self, _: &mut S) {}
-    fn get(_: &mut Reader<'_>) -> Result<Self, Damaged> {
-        Ok(Self::default())
-    }
-}
-
-impl Ready {
-    /// The filter of this graph, made anew where it is another one than last time.
-    fn of(
-        &mut self,
-        filter: &'static denoise::Row,
-        edges: &Edges,
-        at: ServerView<'_>,
-    ) -> Result<Arc<Prepared>, DenoiseError> {
-        if let Some((known, prepared)) = &self.0
-            && known == edges
-        {
-            return Ok(Arc::clone(prepared));
-        }
-        let sizes: Vec<f64> = at.members.iter().map(|member| f64::from(member.samples)).collect();
-        let graph = edges.graph(sizes.len()).ok_or(DenoiseError::Weights)?;
-        let prepared = Arc::new(Prepared::new(filter, graph, &sizes, Way::Auto)?);
-        self.0 = Some((edges.clone(), Arc::clone(&prepared)));
-        Ok(prepared)
-    }
 }
 
 impl Method for FedPnp {
@@ -186,51 +153,6 @@ impl FedPnp {
         }
     }
 
-    /// Psi from Omega.
-    fn filter(
-        &self,
-        server: &mut Central,
-        seats: &mut Seats<'_, Seat>,
-        at: ServerView<'_>,
-        round: u32,
-    ) -> Result<(), DenoiseError> {
-        let Some(edges) = &server.graph else {
-            for position in 0..seats.len() {
-                let seat = seats.get_mut(position);
-                if !seat.omega.is_empty() {
-                    seat.psi.clone_from(&seat.omega);
-                }
-            }
-            return Ok(());
-        };
-        let strength = self.settings.decay.at(&self.settings.strength, round);
-        server.strength =
-            if self.settings.filter.keys.contains(&"tau") { strength.tau as f64 } else { strength.beta1 };
-        let operator = server.ready.of(self.settings.filter, edges, at)?.at(&strength)?;
-        // A client that never answered still has the first model.
-        let own =
-            |seat: &Seat| if seat.omega.is_empty() { server.start.0.clone() } else { seat.omega.0.clone() };
-        let omega: Vec<Vec<f64>> = seats.iter().map(own).collect();
-        let mut psi = omega.clone();
-        apply(&operator, &omega, &mut psi, 0..at.run.dimension)?;
-        let model = &self.settings.training.model;
-        let averaging = operator.averaging();
-        for range in model.norms(false) {
-            if self.settings.own_statistics {
-                for (psi, omega) in psi.iter_mut().zip(&omega) {
-                    psi[range.clone()].copy_from_slice(&omega[range.clone()]);
-                }
-            } else {
-                apply(&averaging, &omega, &mut psi, range)?;
-            }
-        }
-        for (position, mut psi) in psi.into_iter().enumerate() {
-            model.round(&mut psi);
-            seats.get_mut(position).psi = Weights(psi);
-        }
-        Ok(())
-    }
-
     /// The graph that is due now, where there is a new one.
     fn graph(&self, server: &Central, seats: &Seats<'_, Seat>, turn: Turn) -> Option<Sparse> {
         let all = || seats.iter().collect::<Vec<&Seat>>();
@@ -239,63 +161,10 @@ impl FedPnp {
             (Source::Rewards, Turn::Probe(_)) => graph::from_losses(&self.settings, &all()),
             (Source::Learned | Source::FedGl, Turn::Round(round)) if self.settings.due(round) => {
                 let models: Vec<&[f64]> =
-                    all()
-                        .into_iter()
-                        .map(|seat| {
-                            if seat.omega.is_empty() {
-                                server.start.as_slice()
-                            } else {
-                                seat.omega.as_slice()
-                            }
-                        })
-                        .collect();
+                    all().into_iter().map(|seat| server.known(seat).as_slice()).collect();
                 graph::from_models(&self.settings, &models)
             }
             _ => None,
-        }
-    }
-
-    /// How many numbers a client tells at the set-up.
-    fn told_length(&self, told: Told, columns: usize, noisy: bool) -> usize {
-        match told {
-            Told::Kernel { features, labels } => {
-                let moments = if noisy { 1 } else { similarity::MOMENTS };
-                usize::from(features) * moments * columns + usize::from(labels) * self.settings.classes
-            }
-            Told::Printed => similarity::MOMENTS * columns,
-            Told::Profile => columns,
-        }
-    }
-
-    /// What a client tells of its records where nothing is private.
-    fn tell(&self, told: Told, data: &Dataset) -> Vec<f64> {
-        let (features, columns) = (data.features(), data.columns());
-        match told {
-            Told::Printed => similarity::moments(features, columns),
-            Told::Profile => similarity::profile(features, columns),
-            Told::Kernel { features: with_features, labels } => {
-                let mut out = if with_features { similarity::moments(features, columns) } else { Vec::new() };
-                if labels {
-                    let labels = data.targets().iter().map(|label| *label as usize);
-                    out.extend(similarity::histogram(labels, self.settings.classes));
-                }
-                out
-            }
-        }
-    }
-}
-
-/// What a record says of itself where only noisy sums may leave: features as they are, and which label it has.
-fn record(told: Told, data: &Dataset, i: usize, out: &mut [f64]) {
-    let Told::Kernel { features, labels } = told else { return };
-    let columns = data.columns();
-    if features {
-        out[..columns].copy_from_slice(data.row(i));
-    }
-    if labels {
-        let from = if features { columns } else { 0 };
-        if let Some(share) = out.get_mut(from + data.targets()[i] as usize) {
-            *share = 1.0;
         }
     }
 }
@@ -307,16 +176,20 @@ impl Anchored for FedPnp {
     }
 }
 
-/// Filters some coordinates of all models.
-fn apply(
-    operator: &Operator,
-    omega: &[Vec<f64>],
-    psi: &mut [Vec<f64>],
-    range: std::ops::Range<usize>,
-) -> Result<(), DenoiseError> {
-    let rows: Vec<&[f64]> = omega.iter().map(|row| &row[range.clone()]).collect();
-    let mut out: Vec<&mut [f64]> = psi.iter_mut().map(|row| &mut row[range.clone()]).collect();
-    operator.apply(&rows, &mut out)
+/// The records as the model sees them.
+fn prepared<'a>(records: &'a Records, data: &'a Arc<Dataset>) -> &'a Arc<Dataset> {
+    if let Records::Wide(prepared, _) = records { prepared } else { data }
+}
+
+/// Whether a server sends what belongs to such a step, for models of this length.
+fn lengths_fit(length: usize, label: Label, Down { psi, .. }: &Down, Others { models }: &Others) -> bool {
+    if label == SETUP {
+        return psi.is_empty() && models.is_empty();
+    }
+    if label == PROBE {
+        return psi.is_empty() && models.iter().all(|model| model.len() == length);
+    }
+    psi.len() == length && models.is_empty()
 }
 
 impl Algorithm for FedPnp {
@@ -381,9 +254,7 @@ impl Algorithm for FedPnp {
             return now.at.draw(rng);
         }
         if now.label == PROBE {
-            let known =
-                |seat: &Seat| if seat.omega.is_empty() { server.start.clone() } else { seat.omega.clone() };
-            server.menu = seats.iter().map(known).collect();
+            server.menu = seats.iter().map(|seat| server.known(seat).clone()).collect();
         }
         Who::All
     }
@@ -446,6 +317,11 @@ impl Algorithm for FedPnp {
         Ok((model.records(data, at.members.len()), Arc::clone(data)))
     }
 
+    fn fits_ask(&self, (records, data): &Self::Local, ask: &Ask<'_, Self>) -> bool {
+        let length = self.settings.training.model.length(prepared(records, data));
+        lengths_fit(length, ask.label(), ask.down(), ask.common())
+    }
+
     fn client(
         &self,
         (records, data): &Self::Local,
@@ -456,30 +332,10 @@ impl Algorithm for FedPnp {
     ) -> Result<Released<Up>, Refusal> {
         let training = &self.settings.training;
         if ask.label() == SETUP {
-            let Source::Told(told) = self.settings.source else { return Err(Refusal::Unsolved) };
-            if !training.is_private() {
-                return gate.disclose("statistics", Up { told: self.tell(told, data), ..Up::default() });
-            }
-            let length = self.told_length(told, data.columns(), true);
-            let sum = training.sum(length).ok_or(Refusal::NoMechanism)?;
-            let noisy = gate.sampled("statistics", &sum, data.rows(), |i, out| record(told, data, i, out))?;
-            return Ok(noisy.post(&ask, |mut told, ask| {
-                crate::numeric::scale(ask.down().share, &mut told);
-                Up { told, ..Up::default() }
-            }));
+            return self.statistics(data, &ask, gate);
         }
         if ask.label() == PROBE {
-            let mut told = Vec::with_capacity(ask.common().models.len());
-            let (data, strength) = match records {
-                Records::Wide(data, strength) => (data, *strength),
-                Records::Narrow(_) => (data, 0.0),
-            };
-            let mut loss = Vec::new();
-            for model in &ask.common().models {
-                training.model.objectives(data, strength, model, &mut loss);
-                told.push(loss.first().copied().filter(|loss| loss.is_finite()).unwrap_or(1e12));
-            }
-            return gate.disclose("losses", Up { told, ..Up::default() });
+            return self.losses(prepared(records, data), records, &ask, gate);
         }
         let psi = &ask.down().psi;
         if training.batches.is_some() {
@@ -494,7 +350,7 @@ impl Algorithm for FedPnp {
             memory.model = model;
             return Ok(released);
         }
-        let data = if let Records::Wide(data, _) = records { data } else { data };
+        let data = prepared(records, data);
         let model = training.sampled_steps(data, &ask, gate)?;
         memory.model = Weights(model.value().clone());
         Ok(model.post(&ask, |model, _| Up { model: Weights(model), told: Vec::new() }))
@@ -539,5 +395,23 @@ impl Algorithm for FedPnp {
 
     fn advice(&self) -> &'static str {
         "lower `algorithm.learning_rate`"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_models_of_the_own_length_are_worked_with() {
+        let fits = |label, psi: usize, models: &[usize]| {
+            let down = Down { psi: Weights(vec![0.5; psi]), ..Down::default() };
+            let models = models.iter().map(|&length| Weights(vec![0.5; length])).collect();
+            lengths_fit(3, label, &down, &Others { models })
+        };
+        assert!(fits(SETUP, 0, &[]) && fits(PROBE, 0, &[3, 3]) && fits(ROUND, 3, &[]));
+        assert!(!fits(SETUP, 3, &[]) && !fits(SETUP, 0, &[3]));
+        assert!(!fits(PROBE, 3, &[3]) && !fits(PROBE, 0, &[3, 2]));
+        assert!(!fits(ROUND, 2, &[]) && !fits(ROUND, 0, &[]) && !fits(ROUND, 3, &[3]));
     }
 }

@@ -35,18 +35,23 @@ pub(super) fn tanh_back(y: &[Lanes], g: &mut [Lanes]) {
     }
 }
 
+/// One or zero. Products with it are faster than a choice between two numbers, which becomes a masked store.
+#[inline]
+fn one_if(keep: bool) -> f32 {
+    f32::from(u8::from(keep))
+}
+
 pub(super) fn relu_forward(x: &mut [Lanes]) {
     for x in x {
         // A number that is not one passes, so that a diverged net is seen.
-        *x = Lanes::of(|i| if x.0[i] < 0.0 { 0.0 } else { x.0[i] });
+        *x = Lanes::of(|i| x.0[i] * one_if(x.0[i] >= 0.0));
     }
 }
 
 /// `g` where the output y is positive.
 pub(super) fn relu_back(y: &[Lanes], g: &mut [Lanes]) {
     for (g, y) in g.iter_mut().zip(y) {
-        let old = *g;
-        *g = Lanes::of(|i| if y.0[i] > 0.0 { old.0[i] } else { 0.0 });
+        *g = Lanes::of(|i| g.0[i] * one_if(y.0[i] > 0.0));
     }
 }
 

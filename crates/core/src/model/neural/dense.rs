@@ -1,6 +1,6 @@
 //! Dense layers: three matrix products on blocks of records.
 
-use super::lanes::{self, LANES, Lanes, ROWS, by_rows, fused};
+use super::lanes::{self, HALF, LANES, Lanes, ROWS, by_rows, fused};
 
 /// `out = weights x + bias` for all blocks. A tile of weights is read once and stays in the first-level cache.
 pub(super) fn forward(weights: &[f32], bias: &[f32], inputs: usize, x: &[Lanes], out: &mut [Lanes]) {
@@ -58,25 +58,29 @@ fn back_tile<const M: usize>(
 }
 
 /// Gradients of weights and bias over all blocks. Lanes run over sixteen inputs at a time and the sum runs over records:
-/// `panel` gets the number of such a group and a place for each record.
+/// `panel` holds sixteen inputs of all of them.
 pub(super) fn slope(
-    inputs: usize,
+    x: &[Lanes],
     g: &[Lanes],
     (weights, bias): (&mut [f32], &mut [f32]),
     panel: &mut [Lanes],
-    mut fill: impl FnMut(usize, &mut [Lanes]),
 ) {
     let units = bias.len();
-    for (unit, bias) in bias.iter_mut().enumerate() {
-        let mut sum = Lanes::ZERO;
-        for g in g[unit..].iter().step_by(units) {
-            sum = Lanes::of(|i| sum.0[i] + g.0[i]);
+    let inputs = weights.len() / units;
+    for (group, bias) in bias.chunks_mut(HALF).enumerate() {
+        let mut sums = [Lanes::ZERO; HALF];
+        for g in g.chunks_exact(units) {
+            for (sum, g) in sums.iter_mut().zip(&g[group * HALF..]) {
+                *sum = Lanes::of(|i| sum.0[i] + g.0[i]);
+            }
         }
-        *bias = sum.sum();
+        bias.copy_from_slice(&lanes::sums(&sums)[..bias.len()]);
     }
     for first in (0..inputs).step_by(LANES) {
         let width = LANES.min(inputs - first);
-        fill(first, panel);
+        for (x, panel) in x.chunks_exact(inputs).zip(panel.as_chunks_mut().0) {
+            by_records(&x[first..first + width], panel);
+        }
         for (unit, rows) in lanes::tiles(units, ROWS) {
             let out = &mut weights[unit * inputs..(unit + rows) * inputs];
             by_rows!(rows, slope_tile(&*panel, g, (unit, units), (first, width), out));
@@ -84,20 +88,10 @@ pub(super) fn slope(
     }
 }
 
-/// The panel of sixteen inputs from the blocks of a layer before.
-pub(super) fn panel(x: &[Lanes], inputs: usize, first: usize, out: &mut [Lanes]) {
-    let width = LANES.min(inputs - first);
-    for (x, out) in x.chunks_exact(inputs).zip(out.chunks_exact_mut(LANES)) {
-        turn(&x[first..first + width], out);
-    }
-}
-
 /// Features by records into records by features; what is missing of sixteen features is zero.
-fn turn(features: &[Lanes], records: &mut [Lanes]) {
+fn by_records(features: &[Lanes], records: &mut [Lanes; LANES]) {
     if let Some(features) = features.first_chunk::<LANES>() {
-        for (i, record) in records.iter_mut().enumerate() {
-            *record = Lanes::of(|f| features[f].0[i]);
-        }
+        lanes::turn(features, records);
     } else {
         for (i, record) in records.iter_mut().enumerate() {
             *record = Lanes::of(|f| features.get(f).map_or(0.0, |lanes| lanes.0[i]));

@@ -13,9 +13,12 @@
 //! A loop that gathers sums is a function of its own that is not inlined and returns them: where the compiler sees what
 //! becomes of them, it keeps them in memory or across each other in the registers, to save a few moves at the end.
 
+use wide::f32x8;
+
 /// Records in a block.
 pub(super) const LANES: usize = 16;
-const HALF: usize = LANES / 2;
+/// Lanes of a vector of the processor.
+pub(super) const HALF: usize = LANES / 2;
 /// Rows of a tile of [`Lanes`] that fit the registers beside what is loaded.
 pub(super) const ROWS: usize = 6;
 
@@ -51,6 +54,20 @@ pub(super) fn fused(a: f32, b: f32, c: f32) -> f32 {
 fn fold(a: Eight) -> f32 {
     let b: [f32; 4] = std::array::from_fn(|i| a[i] + a[i + 4]);
     (b[0] + b[2]) + (b[1] + b[3])
+}
+
+#[allow(clippy::inline_always)] // A call would pass it through memory.
+#[inline(always)]
+fn half(lanes: &Lanes, number: usize) -> f32x8 {
+    f32x8::new(lanes.0.as_chunks().0[number])
+}
+
+/// [`Lanes::sum`] of eight at once: the same sums, side by side.
+#[inline]
+pub(super) fn sums(lanes: &[Lanes; HALF]) -> Eight {
+    let a = f32x8::transpose(std::array::from_fn(|i| half(&lanes[i], 0) + half(&lanes[i], 1)));
+    let b: [f32x8; 4] = std::array::from_fn(|i| a[i] + a[i + 4]);
+    ((b[0] + b[2]) + (b[1] + b[3])).to_array()
 }
 
 /// How many blocks hold this many records.
@@ -160,7 +177,17 @@ impl<'a> Rows<'a> {
             let first = block * LANES;
             if count - first >= LANES {
                 let rows: [&[f32]; LANES] = std::array::from_fn(|i| self.row(first + i));
-                for (f, lanes) in out.iter_mut().enumerate() {
+                let (squares, rest) = out.as_chunks_mut::<LANES>();
+                let mut at = 0;
+                for square in squares {
+                    let mut features = [Lanes::ZERO; LANES];
+                    for (features, row) in features.iter_mut().zip(rows) {
+                        features.0.copy_from_slice(&row[at..at + LANES]);
+                    }
+                    turn(&features, square);
+                    at += LANES;
+                }
+                for (f, lanes) in (at..).zip(rest) {
                     *lanes = Lanes::of(|i| rows[i][f]);
                 }
             } else {
@@ -173,19 +200,18 @@ impl<'a> Rows<'a> {
             }
         }
     }
+}
 
-    /// Sixteen features from `first` on of every record, a record after the other; zeros behind the last feature and the
-    /// last record.
-    pub(super) fn panel(self, first: usize, out: &mut [Lanes]) {
-        let count = self.count();
-        for (i, lanes) in out[..count].iter_mut().enumerate() {
-            let row = &self.row(i)[first..];
-            *lanes = match row.first_chunk::<LANES>() {
-                Some(row) => Lanes(*row),
-                None => Lanes::of(|f| row.get(f).copied().unwrap_or(0.0)),
-            };
+/// Rows of a square into its columns, quarter by quarter.
+#[inline]
+pub(super) fn turn(rows: &[Lanes; LANES], out: &mut [Lanes; LANES]) {
+    for (down, rows) in rows.as_chunks::<HALF>().0.iter().enumerate() {
+        for (right, out) in out.as_chunks_mut::<HALF>().0.iter_mut().enumerate() {
+            let quarter = f32x8::transpose(std::array::from_fn(|i| half(&rows[i], right)));
+            for (out, column) in out.iter_mut().zip(quarter) {
+                out.0.as_chunks_mut().0[down] = column.to_array();
+            }
         }
-        out[count..].fill(Lanes::ZERO);
     }
 }
 
@@ -206,6 +232,28 @@ pub(super) fn clear_rest(blocks: &mut [Lanes], columns: usize, records: usize) {
     if used != 0 {
         for lanes in &mut blocks[records / LANES * columns..records.div_ceil(LANES) * columns] {
             lanes.0[used..].fill(0.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_square_is_turned_and_eight_sums_are_the_single_ones() {
+        // Numbers of many sizes: another order of a sum would show in its last bits.
+        let value =
+            |f: usize, i: usize| (1.0 + 0.37 * (17 * f + i) as f32).sin() * 10f32.powi((i % 5) as i32);
+        let rows: [Lanes; LANES] = std::array::from_fn(|f| Lanes::of(|i| value(f, i)));
+        let mut turned = [Lanes::ZERO; LANES];
+        turn(&rows, &mut turned);
+        for (i, lanes) in turned.iter().enumerate() {
+            assert_eq!(*lanes, Lanes::of(|f| value(f, i)));
+        }
+        for eight in rows.as_chunks::<HALF>().0 {
+            let single: Vec<u32> = eight.iter().map(|lanes| lanes.sum().to_bits()).collect();
+            assert_eq!(sums(eight).map(f32::to_bits).to_vec(), single);
         }
     }
 }

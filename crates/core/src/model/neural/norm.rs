@@ -4,7 +4,8 @@
 //! outside training), group norm those of a group of channels within each record. Variances here are biased; the
 //! running variance is moved towards the unbiased one, as PyTorch does.
 
-use super::lanes::{LANES, Lanes, fused};
+use super::lanes::{self, HALF, LANES, Lanes, fused};
+use std::ops::Range;
 
 /// Added to a variance before its root is taken.
 const FLOOR: f32 = 1e-5;
@@ -31,64 +32,76 @@ pub(super) struct Moments {
     pub(super) mean: f32,
     pub(super) inverse: f32,
     pub(super) variance: f32,
+    /// Sums over the batch while they are gathered.
+    sums: [f64; 2],
+    /// The way back: slope at the input, and what the mean and the variance take of it.
+    slope: f32,
+    level: f32,
+    tilt: f32,
 }
 
 fn inverse_root(variance: f32) -> f32 {
     1.0 / (variance + FLOOR).sqrt()
 }
 
-/// The sum of a term over all records and places of one channel. The lanes without a record do not count.
-fn total(x: &[Lanes], channel: usize, extent: Extent, records: usize, term: impl Fn(f32) -> f32) -> f64 {
-    let range = channel * extent.places..(channel + 1) * extent.places;
-    let mut all = 0.0;
-    for (block, x) in x.chunks_exact(extent.block()).enumerate() {
-        let mut sum = Lanes::ZERO;
-        for x in &x[range.clone()] {
-            let old = sum;
-            sum = Lanes::of(|i| old.0[i] + term(x.0[i]));
-        }
-        let used = records - block * LANES;
-        if used < LANES {
-            sum.0[used..].fill(0.0);
-        }
-        all += f64::from(sum.sum());
+/// Gathers `N` sums over all records and places of every channel, block after block. `each` adds a block's places of one
+/// channel; the lanes without a record do not count.
+fn gather<const N: usize>(
+    extent: Extent,
+    records: usize,
+    moments: &mut [Moments],
+    mut each: impl FnMut(&Moments, Range<usize>) -> [Lanes; N],
+) {
+    for moments in &mut *moments {
+        moments.sums = [0.0; 2];
     }
-    all
-}
-
-/// The sums of a channel's gradients and of their products with the distance of `x` from the mean. Gradients are zero in
-/// the lanes without a record.
-fn total_slopes(x: &[Lanes], g: &[Lanes], channel: usize, extent: Extent, mean: f32) -> (f64, f64) {
-    let range = channel * extent.places..(channel + 1) * extent.places;
-    let (mut all, mut tilted) = (0.0, 0.0);
-    for (x, g) in x.chunks_exact(extent.block()).zip(g.chunks_exact(extent.block())) {
-        let (mut sum, mut product) = (Lanes::ZERO, Lanes::ZERO);
-        for (x, g) in x[range.clone()].iter().zip(&g[range.clone()]) {
-            let (old, tilt) = (sum, product);
-            sum = Lanes::of(|i| old.0[i] + g.0[i]);
-            product = Lanes::of(|i| fused(g.0[i], x.0[i] - mean, tilt.0[i]));
+    let mut at = 0;
+    for left in (1..=records).rev().step_by(LANES) {
+        for moments in moments.chunks_mut(HALF) {
+            let mut sums = [[Lanes::ZERO; HALF]; N];
+            for (channel, moments) in moments.iter().enumerate() {
+                let own = each(moments, at..at + extent.places);
+                at += extent.places;
+                for (sums, own) in sums.iter_mut().zip(own) {
+                    sums[channel] = own;
+                    if left < LANES {
+                        sums[channel].0[left..].fill(0.0);
+                    }
+                }
+            }
+            for (number, sums) in sums.iter().enumerate() {
+                for (moments, sum) in moments.iter_mut().zip(lanes::sums(sums)) {
+                    moments.sums[number] += f64::from(sum);
+                }
+            }
         }
-        all += f64::from(sum.sum());
-        tilted += f64::from(product.sum());
     }
-    (all, tilted)
 }
 
 /// Statistics of every channel over the batch.
 pub(super) fn batch_moments(x: &[Lanes], extent: Extent, records: usize, moments: &mut [Moments]) {
     let count = (records * extent.places) as f64;
-    for (channel, moments) in moments.iter_mut().enumerate() {
-        let mean = (total(x, channel, extent, records, |x| x) / count) as f32;
-        let square = total(x, channel, extent, records, |x| (x - mean) * (x - mean));
-        let variance = (square / count) as f32;
-        *moments = Moments { mean, inverse: inverse_root(variance), variance };
+    gather(extent, records, moments, |_, places| {
+        let add = |sum: Lanes, x: &Lanes| Lanes::of(|i| sum.0[i] + x.0[i]);
+        [x[places].iter().fold(Lanes::ZERO, add)]
+    });
+    for moments in &mut *moments {
+        moments.mean = (moments.sums[0] / count) as f32;
+    }
+    gather(extent, records, moments, |&Moments { mean, .. }, places| {
+        let add = |sum: Lanes, x: &Lanes| Lanes::of(|i| sum.0[i] + (x.0[i] - mean) * (x.0[i] - mean));
+        [x[places].iter().fold(Lanes::ZERO, add)]
+    });
+    for moments in moments {
+        moments.variance = (moments.sums[0] / count) as f32;
+        moments.inverse = inverse_root(moments.variance);
     }
 }
 
 /// Running statistics as moments.
 pub(super) fn running_moments(mean: &[f32], variance: &[f32], moments: &mut [Moments]) {
     for ((moments, &mean), &variance) in moments.iter_mut().zip(mean).zip(variance) {
-        *moments = Moments { mean, inverse: inverse_root(variance), variance };
+        (moments.mean, moments.inverse, moments.variance) = (mean, inverse_root(variance), variance);
     }
 }
 
@@ -120,9 +133,10 @@ pub(super) fn batch_forward(
     }
 }
 
-/// The gradient through the statistics of the batch, in place; gradients of scale and shift.
+/// The gradient through the statistics of the batch, in place; gradients of scale and shift. Gradients are zero in the
+/// lanes without a record.
 pub(super) fn batch_back(
-    moments: &[Moments],
+    moments: &mut [Moments],
     scale: &[f32],
     (extent, records): (Extent, usize),
     x: &[Lanes],
@@ -130,16 +144,27 @@ pub(super) fn batch_back(
     (scale_out, shift_out): (&mut [f32], &mut [f32]),
 ) {
     let count = (records * extent.places) as f64;
-    for (channel, &Moments { mean, inverse, .. }) in moments.iter().enumerate() {
-        let (sum, tilted) = total_slopes(x, g, channel, extent, mean);
+    gather(extent, records, moments, |&Moments { mean, .. }, places| {
+        let (mut sum, mut product) = (Lanes::ZERO, Lanes::ZERO);
+        for (x, g) in x[places.clone()].iter().zip(&g[places]) {
+            let (old, tilted) = (sum, product);
+            sum = Lanes::of(|i| old.0[i] + g.0[i]);
+            product = Lanes::of(|i| fused(g.0[i], x.0[i] - mean, tilted.0[i]));
+        }
+        [sum, product]
+    });
+    for (channel, moments) in moments.iter_mut().enumerate() {
+        let ([sum, tilted], inverse) = (moments.sums, moments.inverse);
         let product = tilted * f64::from(inverse);
         (scale_out[channel], shift_out[channel]) = (product as f32, sum as f32);
-        let slope = scale[channel] * inverse;
-        let level = (sum / count) as f32;
-        let tilt = (product / count) as f32 * inverse;
-        for (x, g) in x.chunks_exact(extent.block()).zip(g.chunks_exact_mut(extent.block())) {
-            let range = channel * extent.places..(channel + 1) * extent.places;
-            for (x, g) in x[range.clone()].iter().zip(&mut g[range]) {
+        moments.slope = scale[channel] * inverse;
+        moments.level = (sum / count) as f32;
+        moments.tilt = (product / count) as f32 * inverse;
+    }
+    for (x, g) in x.chunks_exact(extent.block()).zip(g.chunks_exact_mut(extent.block())) {
+        let places = x.chunks_exact(extent.places).zip(g.chunks_exact_mut(extent.places));
+        for (&Moments { mean, slope, level, tilt, .. }, (x, g)) in moments.iter().zip(places) {
+            for (x, g) in x.iter().zip(g) {
                 *g = Lanes::of(|i| slope * (fused(mean - x.0[i], tilt, g.0[i]) - level));
             }
         }

@@ -85,7 +85,7 @@ impl Net {
         self.forward(bench, w, rows, true);
         let share = 1.0 / records as f64;
         let loss = self.open(bench, y, records, share);
-        self.all_back(bench, w, rows, out, None);
+        self.all_back(bench, w, records, out, None);
         (share * loss) as f32
     }
 
@@ -115,7 +115,7 @@ impl Net {
         self.open(bench, y, records, 1.0);
         let mut squares = std::mem::take(&mut bench.squares);
         squares.fill(Lanes::ZERO);
-        self.all_back(bench, w, rows, out, Some(&mut squares));
+        self.all_back(bench, w, records, out, Some(&mut squares));
         let loss = self.open(bench, y, records, 1.0);
         for (record, norm) in norms[..records].iter_mut().enumerate() {
             let (block, lane) = (record / LANES, record % LANES);
@@ -126,7 +126,7 @@ impl Net {
             }
         }
         bench.squares = squares;
-        self.all_back(bench, w, rows, out, None);
+        self.all_back(bench, w, records, out, None);
         Ok((loss / records as f64) as f32)
     }
 
@@ -143,7 +143,7 @@ impl Net {
         &self,
         bench: &mut Bench,
         w: &[f32],
-        rows: Rows<'_>,
+        records: usize,
         out: &mut [f32],
         mut squares: Option<&mut [Lanes]>,
     ) {
@@ -154,7 +154,7 @@ impl Net {
             }
         }
         for (at, step) in self.steps.iter().enumerate().rev() {
-            self.back(bench, w, (at, step), rows, out, squares.as_deref_mut());
+            self.back(bench, w, (at, step), records, out, squares.as_deref_mut());
         }
     }
 
@@ -229,11 +229,10 @@ impl Net {
         bench: &mut Bench,
         w: &[f32],
         (at, step): (usize, &Step),
-        rows: Rows<'_>,
+        records: usize,
         out: &mut [f32],
         squares: Option<&mut [Lanes]>,
     ) {
-        let records = rows.count();
         let blocks = lanes::blocks(records);
         let (from, to) = (self.buffers[step.from], self.buffers[step.to]);
         let Bench { values, kept, slopes: [g, next], pack, panel, .. } = bench;
@@ -242,7 +241,7 @@ impl Net {
         let weights = &w[first.clone()];
         let (before, after) = out.split_at_mut(second.start);
         let outs = (&mut before[first.clone()], &mut after[..second.len()]);
-        match (&step.work, &kept[at]) {
+        match (&step.work, &mut kept[at]) {
             (Work::Conv(conv, padded), _) => {
                 let source = padded.unwrap_or(step.from);
                 let x = values[source].chunks_exact(self.buffers[source]);
@@ -264,12 +263,8 @@ impl Net {
                 if let Some(squares) = squares {
                     let each = x.chunks_exact(from).zip(g_all.chunks_exact(to)).zip(squares);
                     each.for_each(|((x, g), out)| dense::squares(x, g, out));
-                } else if at == 0 {
-                    dense::slope(*inputs, g_all, outs, panel, |first, panel| rows.panel(first, panel));
                 } else {
-                    dense::slope(*inputs, g_all, outs, panel, |first, panel| {
-                        dense::panel(x, *inputs, first, panel);
-                    });
+                    dense::slope(x, g_all, outs, panel);
                 }
                 if step.inner {
                     dense::back(weights, *inputs, g_all, next_all);
