@@ -350,6 +350,39 @@ def probed(result):
     return lines
 
 
+def short(key):
+    return key.split(".")[-1]
+
+
+def settings(chosen):
+    return ", ".join(f"{short(key)} {value:g}" for key, value in sorted(chosen.items(), reverse=True))
+
+
+def tuned(result):
+    """Methods in rows after the last round, each at the settings that validation records chose; then the grids."""
+    grids = {curve["label"]: curve for curve in result["tuning"]}
+    rows, tried = [], []
+    best = max(curve["final"][curve["metric"]]["mean"] for curve in result["curves"])
+    for curve in result["curves"]:
+        label, metric = curve["label"], curve["metric"]
+        own = curve["final"][metric]
+        others = [f"{name.split('.')[1]} {measured(point, '%')}" for name, point in curve["final"].items()
+                  if name.startswith("accuracy.") and name != metric]
+        grid = grids[label]["grid"]
+        taken = next(entry for entry in grid if entry["taken"])
+        rows.append([
+            label, metric.split(".")[1], measured(own, "%", own["mean"] == best), f"{curve['std']:.1f}",
+            f"{curve['worst_decile']:.1f}", "; ".join(others) or "-", settings(taken["set"]),
+        ])
+        scores = (f"{settings(e['set'])}: " + ("diverged" if e["score"] is None else f"{e['score']:.1f}") for e in grid)
+        tried.append(f"- {label}: {'; '.join(scores)}")
+    head = ["method", "model", "accuracy", "std over clients", "worst tenth", "its other models", "settings taken"]
+    first = result["tuning"][0]
+    runs = "one run" if first["repeats"] == 1 else f"{first['repeats']} runs"
+    note = f"The grids, with validation accuracy after {first['rounds']} rounds of {runs}:"
+    return table(head, rows) + ["", note, ""] + tried
+
+
 def section(result):
     metric, model = result["metric"].split(".")
     kind = {
@@ -374,7 +407,14 @@ def section(result):
             head = f"{ENDS[result['name']][1]} by client; {runs}."
     if result["name"] in PROBED:
         head = f"{kind} of the {model} model, unless a label says otherwise; {runs}."
-    shown = probed if result["name"] in PROBED else ends if result["name"] in ENDS else curves
+    if result.get("tuning"):
+        last = max(point["x"] for point in result["curves"][0]["points"])
+        head = (
+            f"Test accuracy in % after {plain(last)} rounds, {runs}; best in bold. Spread and worst tenth are over clients, "
+            "mean of the repeats."
+        )
+    forms = {tuned: result.get("tuning"), probed: result["name"] in PROBED, ends: result["name"] in ENDS}
+    shown = next((form for form, suits in forms.items() if suits), curves)
     return "\n".join([head, ""] + shown(result) + agreement(result) + privacy(result) + claims(result))
 
 

@@ -83,9 +83,8 @@ pub(crate) fn charts(comparison: &Comparison) -> Vec<Chart> {
         (GAMMA, "How near is each client to the consensus graph?"),
     ] {
         let is_gamma = name == GAMMA;
-        let series: Vec<Series> = comparison
-            .curves
-            .iter()
+        let series: Vec<Series> = figures::drawn(comparison)
+            .into_iter()
             .filter_map(|curve| {
                 // A curve may show another of the models than the others do.
                 let points = curve.by_client.get(if is_gamma { name } else { &curve.metric })?.clone();

@@ -270,7 +270,12 @@ impl Plan {
         Ok(world)
     }
 
-    /// The same from another `[data]` table, as the data say, without `[kin]`.
+    /// Whether the method can work with a world that another plan has loaded from the same data.
+    pub(crate) fn suits(&self, world: &World) -> Result<(), Error> {
+        self.run(&world.federation, self.problem.dimension(world.schema.columns()), 0).map(|_| ())
+    }
+
+    /// Loads or draws from another `[data]` table, as the data say, without `[kin]`.
     pub(crate) fn world_from(
         &self,
         source: &str,

@@ -71,6 +71,21 @@ impl Tried {
     }
 }
 
+impl Tuning {
+    /// What to know where other points were as good as the one taken: records or rounds of tuning did not tell them apart.
+    pub(crate) fn tie(&self) -> Option<String> {
+        let best = self.grid.iter().find(|tried| tried.taken)?.score;
+        let equal = self.grid.iter().filter(|tried| tried.score.is_some() && tried.score == best).count();
+        (equal > 1).then(|| {
+            format!(
+                "{}: {equal} points of the grid have the best validation score, and the first was taken; more tune.rounds, \
+                 tune.repeats or validation records may tell them apart",
+                self.label
+            )
+        })
+    }
+}
+
 /// The metric that a grid is compared by: on the model of the curve's headline, or the first that is evaluated.
 pub(crate) fn metric_of(plan: &Plan, tune: &Tune) -> String {
     let headline = plan.config.evaluate.text("metric").and_then(|name| name.split_once('.'));

@@ -6,7 +6,7 @@ use fedkin_experiment::artifacts::metrics::Metrics;
 use fedkin_experiment::config::{Override, Source};
 use fedkin_experiment::{Comparison, Control, Error, Plan, Prepared, figures, report, run};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Few validation records, so that they and the test records do not always agree.
 const BASE: &str = r#"
@@ -106,6 +106,11 @@ fn decided(seed: &str) -> bool {
         })
         .collect();
     assert_eq!(points, [(0.02, 1), (0.02, 8), (0.1, 1), (0.1, 8), (0.4, 1), (0.4, 8)]);
+    // Points that are equal are told.
+    let best = tuning.grid.iter().filter_map(|tried| tried.score).fold(f64::NEG_INFINITY, f64::max);
+    let equal = tuning.grid.iter().filter(|tried| tried.score == Some(best)).count();
+    let told = format!("FedAvg: {equal} points of the grid have the best validation score");
+    assert_eq!(comparison.warnings.iter().any(|warning| warning.starts_with(&told)), equal > 1);
     let own: Vec<(f64, f64)> = points.iter().map(|&(rate, steps)| alone(seed, rate, steps)).collect();
     for (tried, (validation, _)) in tuning.grid.iter().zip(&own) {
         assert!((tried.score.unwrap() - 100.0 * validation).abs() < 1e-9);
@@ -147,6 +152,21 @@ fn the_table_and_the_json_say_how_far_clients_are_apart() {
     let least = by_client.iter().map(|point| point.mean).fold(f64::MAX, f64::min);
     assert!(std > 0.0 && worst <= least + 1e-9, "{worst} {least}");
     assert!(json.get("tuning").is_none());
+}
+
+#[test]
+fn a_curve_that_the_data_do_not_suit_is_refused_before_the_first_one_runs() {
+    let last = "\n[[curve]]\nlabel = \"hard\"\nset = { \"algorithm.name\" = \"fedpnp\", \"algorithm.filter\" = \"hard\", \
+                \"algorithm.tau\" = 7, \"evaluate.metric\" = \"accuracy.psi\" }\n";
+    let (folder, rounds) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
+    let tick = || {
+        rounds.fetch_add(1, Ordering::Relaxed);
+    };
+    let control = Control { stop: &AtomicBool::new(false), tick: &tick };
+    let prepared = Prepared::new(&source(&format!("{BASE}{last}")), Path::new("."), &[]).unwrap();
+    let error = prepared.run(&folder.path().join("run"), &control).err().unwrap().to_string();
+    assert!(error.contains("algorithm.tau = 7, but there are 6 clients"), "{error}");
+    assert_eq!(rounds.load(Ordering::Relaxed), 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::spending::{ASSUMED, INTERPOLATES, REFUTED};
 use crate::spread::Spread;
 use crate::theory::{self, Theory};
 use crate::tuning::{self, Grid, Scored, Tuning};
-use fedkin_core::params::Value;
+use fedkin_core::params::{Value, Values};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -222,10 +222,27 @@ impl Prepared {
 
     /// What to warn of before anything is spent: curves that claim more privacy than is sure, or that cannot learn much.
     pub fn doubts(&self) -> Vec<&'static str> {
-        let plans =
-            || self.jobs.iter().map(|job| &job.plan).chain(self.grids.iter().flat_map(|grid| &grid.plans));
-        let of_any = |doubt: &&str| plans().any(|plan| plan.doubt() == Some(*doubt));
+        let of_any = |doubt: &&str| self.plans().any(|plan| plan.doubt() == Some(*doubt));
         [ASSUMED, REFUTED, INTERPOLATES].into_iter().filter(of_any).collect()
+    }
+
+    /// What there is to run, each once.
+    fn plans(&self) -> impl Iterator<Item = &Plan> {
+        let plain = self.jobs.iter().filter(|job| job.repeat == 0).map(|job| &job.plan);
+        plain.chain(self.grids.iter().flat_map(|grid| &grid.plans)).map(AsRef::as_ref)
+    }
+
+    /// Whether the methods can work with the data of their first repeat: what does not suit is said at once, not after hours
+    /// of the curves before it. Curves whose data are others than those of the first are left to their turn.
+    pub fn suits(&self) -> Result<(), Error> {
+        fn tables(plan: &Plan) -> (&str, [&Values; 4]) {
+            let config = &plan.config;
+            (&config.data_source, [&config.data, &config.topology, &config.kin, &config.model])
+        }
+        let Some(first) = self.plans().next() else { return Ok(()) };
+        let world = first.world(0)?;
+        let same = |plan: &&Plan| tables(plan) == tables(first);
+        self.plans().filter(same).try_for_each(|plan| plan.suits(&world))
     }
 
     /// How many rounds there are to run in all.
@@ -293,6 +310,7 @@ impl Prepared {
         let started = Instant::now();
         let directory = RunDirectory::new(out);
         let _lock = directory.claim(&self.config)?;
+        self.suits()?;
         let (tuned, tuning) = self.tune(&directory, control)?;
         let mut jobs: Vec<Job> = self.jobs.iter().cloned().chain(tuned).collect();
         jobs.sort_by_key(|job| (job.curve, job.point, job.repeat));
@@ -336,6 +354,7 @@ impl Prepared {
             })
             .collect::<Result<_, Error>>()?;
         let mut comparison = self.collect(out, &jobs, done)?;
+        comparison.warnings.extend(tuning.iter().filter_map(Tuning::tie));
         comparison.tuning = tuning;
         if self.config.paper.as_ref().is_some_and(|paper| paper.theory) {
             comparison.theory =

@@ -2,10 +2,13 @@
 
 use super::{axis, better, facts, model_name, privacy, privacy_box, words};
 use crate::compare::{Comparison, CurveResult};
-use crate::report::{Chart, Claim, Column, Distribution, Estimate, Report, Row, Scale, Series, Table};
+use crate::report::{
+    Chart, Claim, Column, Distribution, EMPHASISED, Estimate, Report, Row, Scale, Series, Table,
+};
 use crate::run::PrivacySummary;
 use crate::scorer::Metric;
 use fedkin_core::params::Value;
+use std::cmp::Reverse;
 
 /// The table of a comparison: curves in rows and the headline metric on every model in columns; for a sweep,
 /// its values in rows and the curves in columns.
@@ -208,12 +211,27 @@ fn sweep_table(comparison: &Comparison) -> Table {
     }
 }
 
+/// The curves as figures draw them. Where there are more than get a colour, those come first that the claims name most: they
+/// are what the comparison is about.
+pub(crate) fn drawn(comparison: &Comparison) -> Vec<&CurveResult> {
+    let mut curves: Vec<&CurveResult> = comparison.curves.iter().collect();
+    if let Some(paper) = comparison.config.paper.as_ref().filter(|_| curves.len() > EMPHASISED) {
+        let checks = paper.claims.iter().filter_map(|claim| claim.check.as_deref());
+        let sides: Vec<&str> = checks
+            .flat_map(|check| check.split(" > "))
+            .flat_map(|part| part.split(" < "))
+            .map(|side| side.split_once(" @ ").map_or(side, |(label, _)| label).trim())
+            .collect();
+        curves.sort_by_key(|curve| Reverse(sides.iter().filter(|side| **side == curve.label).count()));
+    }
+    curves
+}
+
 pub(super) fn of_comparison(comparison: &Comparison) -> Report {
     let config = &comparison.config;
     let sweep = config.sweep.as_ref();
-    let series = comparison
-        .curves
-        .iter()
+    let series = drawn(comparison)
+        .into_iter()
         .map(|curve| Series {
             label: curve.label.clone(),
             method: curve.method.clone(),

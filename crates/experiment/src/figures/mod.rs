@@ -5,6 +5,7 @@ pub(crate) mod graphs;
 mod privacy;
 mod run;
 
+pub(crate) use comparison::drawn;
 pub use comparison::{by_client, table, tuning};
 pub(crate) use run::of_run;
 

@@ -7,7 +7,7 @@ use super::svg::{Anchor, Canvas, Drawing, Width, polyline, short, text_width, wr
 use super::{Chart, Point, Range, Scale, Series};
 
 /// More lines than this and the eye cannot follow one; the rest go grey.
-const EMPHASISED: usize = 6;
+pub(crate) const EMPHASISED: usize = 6;
 /// Up to this many points each gets a marker; beyond, a few along the line.
 const MARK_ALL: usize = 15;
 /// Lines of the same method in one figure share its colour and differ by dashes.

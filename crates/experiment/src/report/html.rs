@@ -202,7 +202,7 @@ fn comparison(body: &mut String, table: &Table, title: &str) {
     let key = key(table, "bold:");
     let _ = writeln!(
         body,
-        "<section>\n<h2>{title}</h2>\n<div class=\"scroll\" role=\"region\" \
+        "<section>\n<h2>{title}</h2>\n<div class=\"scroll broad\" role=\"region\" \
          aria-label=\"Comparison\" tabindex=\"0\">\n<table class=\"comparison\">\n\
          <caption>{}</caption>\n<thead><tr><th scope=\"col\">Method</th>",
         escape(&table.caption)

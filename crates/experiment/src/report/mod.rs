@@ -33,6 +33,7 @@ mod worlds;
 use serde::{Deserialize, Serialize};
 
 pub use bars::Bars;
+pub(crate) use chart::EMPHASISED;
 pub use heat::{HeatMap, HeatMaps, HeatScale, heat_svg};
 pub use kin::{KinFound, KinGraph};
 pub use raster::png;

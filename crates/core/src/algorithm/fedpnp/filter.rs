@@ -67,7 +67,9 @@ impl FedPnp {
             }
             return Ok(());
         };
-        let strength = self.settings.decay.at(&self.settings.strength, round);
+        let mut strength = self.settings.decay.at(&self.settings.strength, round);
+        // All others where there are fewer.
+        strength.neighbours = strength.neighbours.min(seats.len().saturating_sub(1));
         server.strength =
             if self.settings.filter.keys.contains(&"tau") { strength.tau as f64 } else { strength.beta1 };
         let operator = server.ready.of(self.settings.filter, edges, at)?.at(&strength)?;
