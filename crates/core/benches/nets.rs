@@ -1,7 +1,7 @@
 //! A training step of the three nets of the FedPnP paper at batch 128: CPU time of one core against PyTorch
 //! (`benches/peers/nets_torch.py`) in the same run.
 //!
-//! `cargo bench -p fedkin-experiment --bench nets [-- PYTHON]`: PYTHON is an interpreter with torch (default `python3`). A
+//! `cargo bench -p fedkin-core --bench nets [-- PYTHON]`: PYTHON is an interpreter with torch (default `python3`). A
 //! step is forward, backward and the update. The sides take turns, because the machine may be busy; the medians over all
 //! turns are compared, and the fastest are printed beside them.
 #![allow(
@@ -88,8 +88,13 @@ fn torch(python: &str, name: &str) -> Option<(f64, f64)> {
         .envs([("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")])
         .output()
         .ok()?;
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-    Some((found["fastest"].as_f64()?, found["median"].as_f64()?))
+    let text = String::from_utf8(output.stdout).ok()?;
+    // One known line of JSON.
+    let number = |key: &str| -> Option<f64> {
+        let rest = text.split_once(&format!("\"{key}\": "))?.1;
+        rest[..rest.find([',', '}'])?].trim().parse().ok()
+    };
+    Some((number("fastest")?, number("median")?))
 }
 
 fn main() {
