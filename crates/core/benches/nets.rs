@@ -9,6 +9,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
     missing_docs
 )]
 
