@@ -16,6 +16,7 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reproductions.md"
 ROUNDS = (50, 100, 200, 300)
 IMAGE_ROUNDS = (20, 100, 200, 300)
+TUNED_ROUNDS = (5, 10, 20, 30, 50, 75)
 # Standard errors of the independent implementation are known as 0.16 to 0.45; the lower end is the strict reading.
 INDEPENDENT_ERROR = 0.16
 
@@ -368,19 +369,25 @@ def tuned(result):
         own = curve["final"][metric]
         others = [f"{name.split('.')[1]} {measured(point, '%')}" for name, point in curve["final"].items()
                   if name.startswith("accuracy.") and name != metric]
-        grid = grids[label]["grid"]
-        taken = next(entry for entry in grid if entry["taken"])
+        grid = grids[label]["grid"] if label in grids else []
+        taken = next((entry["set"] for entry in grid if entry["taken"]), {})
         rows.append([
             label, metric.split(".")[1], measured(own, "%", own["mean"] == best), f"{curve['std']:.1f}",
-            f"{curve['worst_decile']:.1f}", "; ".join(others) or "-", settings(taken["set"]),
+            f"{curve['worst_decile']:.1f}", "; ".join(others) or "-", settings(taken) or "-",
         ])
+        if not grid:
+            continue
         scores = (f"{settings(e['set'])}: " + ("diverged" if e["score"] is None else f"{e['score']:.1f}") for e in grid)
         tried.append(f"- {label}: {'; '.join(scores)}")
     head = ["method", "model", "accuracy", "std over clients", "worst tenth", "its other models", "settings taken"]
     first = result["tuning"][0]
     runs = "one run" if first["repeats"] == 1 else f"{first['repeats']} runs"
     note = f"The grids, with validation accuracy after {first['rounds']} rounds of {runs}:"
-    return table(head, rows) + ["", note, ""] + tried
+    points = {curve["label"]: {p["x"]: p["mean"] for p in curve["points"]} for curve in result["curves"]}
+    early = [x for x in TUNED_ROUNDS if all(x in curve for curve in points.values())]
+    on_the_way = table(["on the way, after round"] + [plain(x) for x in early],
+                       [[label] + [f"{curve[x]:.1f}" for x in early] for label, curve in points.items()])
+    return table(head, rows) + [""] + on_the_way + ["", note, ""] + tried
 
 
 def section(result):
