@@ -339,7 +339,7 @@ mod tests {
     use super::*;
     use crate::rng::{PublicRng, Random};
 
-    /// A ring with some chords, in a shuffled order; `CACHED` places keep it.
+    /// Clients joined with some of the sixty behind them; more than `CACHED` are put into another order.
     fn flow(clients: usize, everywhere: f64) -> Flow {
         let mut rng = PublicRng::named(3, "flow", 0, 0);
         let edges: Vec<(usize, usize, f64)> = (0..2 * clients)
