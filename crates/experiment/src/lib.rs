@@ -41,7 +41,7 @@ pub use run::{
     Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim, run,
 };
 pub use scorer::{Metric, Scorer, Shown};
-pub use spending::{ASSUMED, INTERPOLATES, REFUTED};
+pub use spending::{ASSUMED, INTERPOLATES, REFUTED, UNPACED};
 pub use spread::Spread;
 pub use statistics::{Estimate, estimate, paired};
 pub use theory::Theory;

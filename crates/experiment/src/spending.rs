@@ -5,7 +5,9 @@
 
 use crate::plan::Plan;
 use crate::repeat::price_key;
+use fedkin_core::denoise;
 use fedkin_core::model::Problem;
+use fedkin_core::numeric::power;
 use fedkin_core::privacy::{Account, Prices, Privacy};
 use fedkin_runtime::Live;
 use std::collections::BTreeMap;
@@ -44,22 +46,37 @@ pub const INTERPOLATES: &str = "this kind of model can pass through every record
      what others re-train of it changes at single points only, and little is learnt from them; set model.leaf to 10, or \
      model.neighbours to 5";
 
+/// What to expect where a server goes on smoothing what is no longer trained.
+pub const UNPACED: &str = "the learning rate falls and the filter of fedpnp keeps its strength: late rounds smooth models more \
+     than they train them, and clients become alike; set algorithm.paced = true";
+
 impl Plan {
     /// What to warn of before anything is spent: the run claims privacy on the strength of a bound that nothing enforces,
-    /// or one that does not hold; or its models cannot learn from each other.
+    /// or one that does not hold; its models cannot learn from each other; or they lose what is their own.
     pub fn doubt(&self) -> Option<&'static str> {
-        if let Problem::Agnostic(kinds) = &self.problem
-            && kinds.interpolate()
-            && self.row.name == "persfl-agnostic"
-        {
-            return Some(INTERPOLATES);
-        }
         match self.privacy {
-            _ if !self.privacy.demanded() => None,
-            Privacy::Zcdp(zcdp) if zcdp.assumed.is_some() => Some(ASSUMED),
-            Privacy::Paper(_) => Some(REFUTED),
+            Privacy::Zcdp(zcdp) if self.privacy.demanded() && zcdp.assumed.is_some() => Some(ASSUMED),
+            Privacy::Paper(_) if self.privacy.demanded() => Some(REFUTED),
+            _ if self.interpolates() => Some(INTERPOLATES),
+            _ if self.outlasts_training() => Some(UNPACED),
             _ => None,
         }
+    }
+
+    fn interpolates(&self) -> bool {
+        matches!(&self.problem, Problem::Agnostic(kinds) if kinds.interpolate() && self.row.name == "persfl-agnostic")
+    }
+
+    /// Whether the learning rate falls to a tenth or less under a filter that stays.
+    fn outlasts_training(&self) -> bool {
+        let values = &self.config.algorithm_values;
+        let number = |name: &str| values.number(name).unwrap_or(0.0);
+        let weighs = || denoise::find(values.text("filter")?).ok().filter(|row| row.keys.contains(&"beta1"));
+        self.row.name == "fedpnp"
+            && !values.flag("paced")
+            && number("beta1").max(number("beta2")) > 0.0
+            && power(number("decay"), self.rounds().saturating_sub(1)) <= 0.1
+            && weighs().is_some()
     }
 
     /// Whether an epsilon holds for what the run releases.
@@ -219,6 +236,27 @@ mod tests {
         assert_eq!((privacy.bound.as_str(), privacy.releases), ("enforced", 3));
         let planned = crate::forecast::Forecast::new(&sound, 0).unwrap();
         assert_eq!((planned.epsilon, planned.zcdp), (privacy.epsilon, privacy.zcdp));
+    }
+
+    #[test]
+    fn a_filter_that_outlasts_training_is_warned_of() {
+        let text = crate::library::find("fedpnp-convex").unwrap().text;
+        let doubt = |sets: &[&str]| {
+            let source = Source { name: "p.toml".into(), text: text.into() };
+            let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
+            Plan::load(&source, Path::new(""), &overrides, &[]).unwrap().doubt()
+        };
+        let falls = "algorithm.decay=0.96";
+        assert_eq!(doubt(&[falls]), Some(UNPACED));
+        for other in [
+            &[][..],
+            &[falls, "algorithm.paced=true"],
+            &[falls, "run.rounds=50"],
+            &[falls, "algorithm.beta1=0", "algorithm.beta2=0"],
+            &[falls, "algorithm.filter=hard", "algorithm.tau=2"],
+        ] {
+            assert_eq!(doubt(other), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -394,3 +394,57 @@ fn steps_lower_the_loss_and_delta_grows_with_the_rounds() {
     eprintln!("delta of client 0 after 25, 100 and 400 rounds: {delta:?}");
     assert!(delta.len() == 3 && delta[2] > 2.5 * delta[1], "{delta:?}");
 }
+
+/// Where a round with one short step stops moving, `P grad f(Psi) + (2 beta1 / r) L Psi + (2 beta2 / r) L P^-1 L Psi = 0` with r
+/// the learning rate. Paced, the rate cancels, and a run whose rate falls ends there; otherwise differences cost ever more, and
+/// the models of all clients become one.
+#[test]
+fn a_falling_rate_moves_the_balance_unless_it_is_paced() {
+    let sizes = [14, 19, 16, 22];
+    let (mut world, beta, decay) = (clients(12, &sizes), [0.01, 0.005], 0.98);
+    let n = sizes.len();
+    let p: Vector =
+        sizes.iter().map(|&size| n as f64 * f64::from(size) / f64::from(sizes.iter().sum::<u32>())).collect();
+    // (L Psi)_k on the complete graph, whose weights sum to one at a client.
+    let spread = |rows: &[Vector]| -> Vec<Vector> {
+        let others = |k: usize, j: usize| (0..n).filter(|&i| i != k).map(|i| rows[i][j]).sum::<f64>();
+        (0..n).map(|k| (0..3).map(|j| rows[k][j] - others(k, j) / (n as f64 - 1.0)).collect()).collect()
+    };
+    let mut ends = |paced: bool, decay: f64, rounds: u32| {
+        world.run.rounds = rounds;
+        let settings = [
+            ("graph", text("complete")),
+            ("beta1", number(beta[0])),
+            ("beta2", number(beta[1])),
+            ("nu0", number(0.0)),
+            ("pull", number(0.0)),
+            ("epochs", whole(1)),
+            ("decay", number(decay)),
+            ("paced", Value::Flag(paced)),
+        ];
+        let live = run(&world, "fedpnp", &settings);
+        let psi: Vec<Vector> = live.rows(&Both).iter().map(|row| row[3..].to_vec()).collect();
+        let once = spread(&psi);
+        let divided: Vec<Vector> =
+            once.iter().zip(&p).map(|(row, p)| row.iter().map(|x| x / p).collect()).collect();
+        let twice = spread(&divided);
+        let mut left = 0.0f64;
+        for k in 0..n {
+            let gradient = loss(&world.data[k], &psi[k]).1;
+            for j in 0..3 {
+                let cost = 2.0 / RATE * (beta[0] * once[k][j] + beta[1] * twice[k][j]);
+                left = left.max((p[k] * gradient[j] + cost).abs());
+            }
+        }
+        (left, once.concat().iter().map(|x| x * x).sum::<f64>().sqrt())
+    };
+    let (steady, apart) = ends(false, 1.0, 3000);
+    assert!(steady < 1e-9 && apart > 0.1, "a rate that stays: {steady:e} from balance, models {apart} apart");
+    let (paced, still_apart) = ends(true, decay, 400);
+    assert!(
+        paced < 1e-2 * apart && (still_apart / apart - 1.0).abs() < 0.01,
+        "{paced:e}, {still_apart} of {apart}"
+    );
+    let (_, together) = ends(false, decay, 400);
+    assert!(together < 0.05 * apart, "{together} of {apart}");
+}

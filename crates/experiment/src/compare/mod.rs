@@ -13,7 +13,7 @@ use crate::repeat::{Control, Resume, run_repeat};
 use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
 use crate::scorer::Shown;
-use crate::spending::{ASSUMED, INTERPOLATES, REFUTED};
+use crate::spending::{ASSUMED, INTERPOLATES, REFUTED, UNPACED};
 use crate::spread::Spread;
 use crate::theory::{self, Theory};
 use crate::tuning::{self, Grid, Scored, Tuning};
@@ -223,7 +223,7 @@ impl Prepared {
     /// What to warn of before anything is spent: curves that claim more privacy than is sure, or that cannot learn much.
     pub fn doubts(&self) -> Vec<&'static str> {
         let of_any = |doubt: &&str| self.plans().any(|plan| plan.doubt() == Some(*doubt));
-        [ASSUMED, REFUTED, INTERPOLATES].into_iter().filter(of_any).collect()
+        [ASSUMED, REFUTED, INTERPOLATES, UNPACED].into_iter().filter(of_any).collect()
     }
 
     /// What there is to run, each once.

@@ -67,7 +67,7 @@ impl FedPnp {
             }
             return Ok(());
         };
-        let mut strength = self.settings.decay.at(&self.settings.strength, round);
+        let mut strength = self.settings.strength(round);
         // All others where there are fewer.
         strength.neighbours = strength.neighbours.min(seats.len().saturating_sub(1));
         server.strength =

@@ -12,11 +12,15 @@
 //! printed rule alternates). The default filter weights clients by size and has both limits: `beta = 0` is local training and
 //! `beta -> infinity` is `FedAvg` (`FedProx` with mu > 0), for clients of any sizes.
 //!
+//! A local step that gets shorter while the filter stays as it is changes what is solved: with r for the length of the steps,
+//! a point that a round leaves alone has `2 beta1 L Psi = -r P grad f(Psi)`, so differences cost `beta1 / r` against losses, and
+//! all models become one as r falls. With `paced` the weights fall as the learning rate does, and the balance stays.
+//!
 //! | symbol | here |
 //! |---|---|
 //! | mu | `pull` |
 //! | beta1, beta2, tau | `beta1`, `beta2`, `tau` |
-//! | nu0, eta | `nu0`, `eta` |
+//! | nu0, eta | `nu0`, `eta`; `paced` is ours |
 //! | E | `epochs` |
 //! | A | `graph`, and for nearest neighbours `neighbours`, `weak`, `statistics` |
 //!

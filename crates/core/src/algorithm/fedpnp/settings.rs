@@ -102,6 +102,13 @@ pub(super) const PARAMS: &[Param] = &[
         help: "how fast they fall: by this share in every round",
     },
     Param {
+        name: "paced",
+        kind: Kind::Flag,
+        preset: Preset::Flag(false),
+        help: "weights also fall with the learning rate (`decay`), so that differences over the graph cost as much against \
+               losses in the last round as in the first",
+    },
+    Param {
         name: "bn",
         kind: Kind::Choice(&["filter", "local"]),
         preset: Preset::Text("filter"),
@@ -165,6 +172,7 @@ pub(super) struct Settings {
     pub(super) filter: &'static denoise::Row,
     pub(super) strength: Strength,
     pub(super) decay: Decay,
+    pub(super) paced: bool,
     pub(super) own_statistics: bool,
     /// How many classes labels have, where they are told.
     pub(super) classes: usize,
@@ -228,6 +236,13 @@ impl Settings {
                 filter.name
             ));
         }
+        let paced = values.flag("paced");
+        if paced && !filter.keys.contains(&"beta1") {
+            return Err(format!(
+                "`algorithm.paced` lets weights fall, and the filter {:?} has none: leave it out",
+                filter.name
+            ));
+        }
         let neighbours = whole("neighbours").unwrap_or(similarity::NEIGHBOURS);
         let strength =
             Strength { beta1: number("beta1"), beta2: number("beta2"), tau: tau.unwrap_or(1), neighbours };
@@ -242,6 +257,7 @@ impl Settings {
             filter,
             strength,
             decay: Decay { start: number("nu0"), rate: number("eta") },
+            paced,
             own_statistics: values.text("bn") == Some("local"),
             classes,
         })
@@ -263,6 +279,16 @@ impl Settings {
             return Err("graph = \"file\" needs `kin.graph`: the file with the edges between clients".into());
         }
         self.training.suits(federation)
+    }
+
+    /// The strength of the filter in a round, from 1.
+    pub(super) fn strength(&self, round: u32) -> Strength {
+        let strength = self.decay.at(&self.strength, round);
+        if !self.paced {
+            return strength;
+        }
+        let part = self.training.rate(round) / self.training.rate(1);
+        Strength { beta1: part * strength.beta1, beta2: part * strength.beta2, ..strength }
     }
 
     /// Whether the first step asks for statistics.
