@@ -124,7 +124,11 @@ pub(crate) fn check(args: &args::Check) -> Result<(), Failure> {
     let source = input::read(&args.file)?;
     let overrides = input::overrides(&args.set)?;
     let base = input::base(&args.file);
-    Prepared::new(&source, &base, &overrides)?.suits()?;
+    let prepared = Prepared::new(&source, &base, &overrides)?;
+    prepared.suits()?;
+    for doubt in prepared.doubts() {
+        output::warn(doubt);
+    }
     let plan = Plan::load(&source, &base, &overrides, &[])?;
     let world = plan.world(0)?;
     let mut facts = Facts::default();

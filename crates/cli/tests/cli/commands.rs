@@ -128,6 +128,11 @@ fn new_copies_an_experiment() {
     let said = bench.good(&["new", "here", "--from", "demo"]);
     assert!(said.contains("fedkin reproduce here/demo.toml"), "{said}");
     bench.good(&["config", "check", "here/demo.toml"]);
+    // What a run would be warned of, its check says.
+    bench.good(&["new", "here", "--from", "fedpnp-convex"]);
+    let checked =
+        bench.fedkin(&["config", "check", "here/fedpnp-convex.toml", "--set", "algorithm.decay=0.9"]);
+    assert!(checked.code == Some(0) && checked.err.contains("algorithm.paced = true"), "{checked:?}");
     bench.refused(&["new", "--from", "demmo"], &["demmo", "did you mean `demo`?"]);
 }
 
