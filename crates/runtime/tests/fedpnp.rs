@@ -320,6 +320,23 @@ fn a_diverging_client_is_named() {
     }
 }
 
+/// Rounds are counted from none to all of them, whatever steps a source of the graph puts between.
+#[test]
+fn rounds_are_counted_from_the_first_to_the_last() {
+    let world = clients(11, &[6; 4]);
+    for graph in ["knn-kernel", "complete", "learned", "rewards"] {
+        let settings = [("graph", text(graph)), ("epochs", whole(1)), ("warm_up", whole(2))];
+        let mut live = world.live("fedpnp", &values("fedpnp", &settings));
+        let mut seen = vec![live.rounds()];
+        while live.step().unwrap() != Progress::Ended {
+            seen.push(live.rounds());
+        }
+        seen.push(live.rounds());
+        seen.dedup();
+        assert_eq!(seen, (0..=ROUNDS).collect::<Vec<_>>(), "{graph}");
+    }
+}
+
 /// Both models of every client: omega, then psi.
 struct Both;
 

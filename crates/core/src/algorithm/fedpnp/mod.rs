@@ -120,8 +120,11 @@ enum Turn {
 }
 
 impl FedPnp {
-    /// What step `step` is, in a run of so many rounds.
+    /// What step `step` is, in a run of so many rounds; none is done before the first.
     fn turn(&self, step: u32, rounds: u32) -> Turn {
+        if step == 0 {
+            return Turn::Round(0);
+        }
         let mut left = step;
         if self.settings.asks_first() {
             if left == 1 {
