@@ -220,7 +220,8 @@ impl Prepared {
         self.config.run.text("name").unwrap_or("experiment")
     }
 
-    /// What to warn of before anything is spent: curves that claim more privacy than is sure, or that cannot learn much.
+    /// What to warn of before anything is spent: curves that claim more privacy than is sure, that cannot learn
+    /// much, or that lose late what they had learnt.
     pub fn doubts(&self) -> Vec<&'static str> {
         let of_any = |doubt: &&str| self.plans().any(|plan| plan.doubt() == Some(*doubt));
         [ASSUMED, REFUTED, INTERPOLATES, UNPACED].into_iter().filter(of_any).collect()
