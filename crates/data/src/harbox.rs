@@ -6,6 +6,7 @@
 
 use crate::csv::open;
 use crate::error::{At, DataError, Place};
+use crate::parallel::InOrder;
 use crate::places::{SetPlace, plain_or_packed};
 use crate::roster::Roster;
 use crate::schema::{Feature, Schema};
@@ -112,9 +113,9 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
             let empty = || DataError::client(&name, "there is no window to train with");
             let train = dataset(train, &parts.train)?.ok_or_else(empty)?;
             let (validation, test) = (dataset(validation, &parts.validation)?, dataset(test, &parts.test)?);
-            Ok(Client { name, server: 0, cluster: 0, train, test, validation, scaling })
+            Ok::<_, DataError>(Client { name, server: 0, cluster: 0, train, test, validation, scaling })
         })
-        .collect::<Result<Vec<Client>, DataError>>()?;
+        .in_order()?;
     let axes = ["acc-x", "acc-y", "acc-z", "turn-x", "turn-y", "turn-z", "field-x", "field-y", "field-z"];
     let names = (0..STEPS).flat_map(|step| axes.map(|axis| format!("{axis}-{step:03}")));
     let schema = Schema {

@@ -9,6 +9,7 @@ use crate::error::DataError;
 use crate::image_sets::{Images, Part, Set};
 use crate::labelled;
 use crate::options::{self, CLIENTS, COUNT_RANGE, Clients};
+use crate::parallel::InOrder;
 use crate::partition;
 use crate::roster::{Roster, cluster_names, draw_clusters, numbered};
 use crate::schema::{Feature, Schema};
@@ -350,7 +351,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
             let mut rng = PublicRng::named(seed, "world/test", 0, at as u32);
             test_set(&images, sides, limit, &scale, &mut rng).map_err(|source| refuse(&name, source))
         })
-        .collect::<Result<Vec<_>, DataError>>()?;
+        .in_order()?;
     let clients = numbered("client", server_of.len(), 6)
         .into_par_iter()
         .enumerate()
@@ -359,7 +360,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
                 .map_err(|source| refuse(&name, source))?;
             let cluster = cluster_of[id];
             let test = tests[cluster as usize].clone();
-            Ok(Client {
+            Ok::<_, DataError>(Client {
                 name,
                 server: server_of[id],
                 cluster,
@@ -369,7 +370,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
                 scaling: Vec::new(),
             })
         })
-        .collect::<Result<Vec<Client>, DataError>>()?;
+        .in_order()?;
     let schema = Schema { features: pixel_names(&images), target: "class".into(), shape: Some(images.shape) };
     assemble(clients, Roster { servers, clusters: cluster_names(tasks.len()), topology }, None, schema)
 }

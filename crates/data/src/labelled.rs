@@ -4,6 +4,7 @@
 use crate::error::DataError;
 use crate::image_sets::{Images, Part, Set};
 use crate::images::{Scale, pixel_names};
+use crate::parallel::InOrder;
 use crate::partition::{self, Deal, Pool, Twist};
 use crate::roster::{Roster, numbered};
 use crate::schema::Schema;
@@ -67,7 +68,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
             };
             let refuse = |source| DataError::Records { client: name.clone(), source };
             let train = some(&parts.train).map_err(refuse)?.ok_or_else(|| refuse(DatasetError::Empty))?;
-            Ok(Client {
+            Ok::<_, DataError>(Client {
                 server: (id * servers.len() / count) as u32,
                 cluster: cluster[id],
                 train,
@@ -77,7 +78,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
                 name,
             })
         })
-        .collect::<Result<Vec<Client>, DataError>>()?;
+        .in_order()?;
     let holdout = holdout(request, set, &images, &scale)?;
     let schema = Schema { features: pixel_names(&images), target: "class".into(), shape: Some(images.shape) };
     let clusters = clusters.into_iter().map(|(name, _)| name).collect();

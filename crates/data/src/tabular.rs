@@ -4,6 +4,7 @@ use crate::encode::Encoder;
 use crate::error::DataError;
 use crate::members::{Member, Members, Split};
 use crate::options::resolve;
+use crate::parallel::InOrder;
 use crate::roster::Roster;
 use crate::schema::{self, Declared, Feature, Schema};
 use crate::signals::check;
@@ -221,7 +222,7 @@ pub(crate) fn records(
             let Member { name, server, cluster, .. } = member;
             Ok(Client { name, server, cluster, train, test, validation, scaling })
         })
-        .collect()
+        .in_order()
 }
 
 pub(crate) fn column<'a>(table: &'a Table, key: &str, name: &str) -> Result<&'a Column, DataError> {

@@ -140,20 +140,22 @@ impl<A: Algorithm> Simulation<A> {
                     reason: unsolved.0.to_string(),
                 })
         };
-        let opened: Vec<(Server<A>, Vec<Client<A>>)> = ids
+        // The first fault by place is told, not the first by time: all results are there before one is looked at.
+        let opened: Vec<Result<_, Fault>> = ids
             .par_iter()
             .map(|&id| {
                 let server = Server::open(&algorithm, &run, federation, id);
-                let clients: Result<Vec<_>, Fault> = server
+                let clients: Vec<Result<Client<A>, Fault>> = server
                     .members()
                     .par_iter()
                     .with_min_len(if run.dimension > HEAVY { 1 } else { CHUNK })
                     .map(|member| join(&server, member))
                     .collect();
-                Ok((server, clients?))
+                Ok((server, clients.into_iter().collect::<Result<_, Fault>>()?))
             })
-            .collect::<Result<_, Fault>>()?;
-        let (servers, clients) = opened.into_iter().unzip();
+            .collect();
+        let opened = opened.into_iter().collect::<Result<Vec<_>, Fault>>()?;
+        let (servers, clients): (Vec<_>, Vec<Vec<_>>) = opened.into_iter().unzip();
         let ledger = Ledger::default();
         Ok(Self {
             algorithm,

@@ -4,6 +4,7 @@ use super::{SignalsOptions, check, files, world};
 use crate::Request;
 use crate::error::DataError;
 use crate::options::resolve;
+use crate::parallel::InOrder;
 use crate::tabular::word;
 use crate::world::World;
 use fedkin_core::params::{Kind, Param, Preset};
@@ -72,8 +73,10 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
     let signals = paths
         .into_par_iter()
         .zip(names)
-        .map(|(path, name)| Ok((name, files::read_signals_of(&resolve(request.base, &path), &nodes)?)))
-        .collect::<Result<Vec<_>, DataError>>()?;
+        .map(|(path, name)| {
+            Ok::<_, DataError>((name, files::read_signals_of(&resolve(request.base, &path), &nodes)?))
+        })
+        .in_order()?;
     let limit = values.integer("limit").map(|limit| limit as usize);
     let options = SignalsOptions { standardise: values.flag("standardise"), limit };
     world::signals_world_at(signals, &options, topology)

@@ -17,6 +17,7 @@ use super::world::{Seat, assemble_signals, server_of};
 use super::{check, node_names, pairs};
 use crate::Request;
 use crate::error::DataError;
+use crate::parallel::InOrder;
 use crate::world::{Nodes, World};
 use fedkin_core::numeric;
 use fedkin_core::params::{Kind, Param, Preset, Value, Values};
@@ -258,9 +259,9 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
             let counts = [samples, test_samples];
             let [train, test] = signals((&graph, plan.nodes), noise, counts, (request.seed, at as u32))?;
             let name = format!("client-{:0width$}", at + 1);
-            Ok(Seat { test, graph: Some(graph), ..Seat::new(name, train) })
+            Ok::<_, DataError>(Seat { test, graph: Some(graph), ..Seat::new(name, train) })
         })
-        .collect::<Result<Vec<_>, DataError>>()?;
+        .in_order()?;
     let nodes = Nodes { positions: Some(positions), labels: None };
     assemble_signals(node_names(plan.nodes), seats, topology, Some(common), Some(nodes))
 }

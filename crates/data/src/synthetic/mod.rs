@@ -20,6 +20,7 @@ pub(crate) use params::PARAMS;
 
 use crate::error::DataError;
 use crate::options::{self, Clients};
+use crate::parallel::InOrder;
 use crate::roster::{Roster, cluster_names, draw_clusters, equal_clusters, numbered, random_clusters};
 use crate::schema::{Feature, Schema};
 use crate::topology;
@@ -276,7 +277,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
                 Err(source) => Err(DataError::Records { client: name, source }),
             }
         })
-        .collect::<Result<Vec<Client>, DataError>>()?;
+        .in_order()?;
     let schema = Schema {
         features: numbered("x", plan.dimension, 1).into_iter().map(Feature::number).collect(),
         target: "y".into(),

@@ -5,6 +5,7 @@ use crate::error::Error;
 use fedkin_core::Dataset;
 use fedkin_core::numeric::norm2;
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_data::InOrder;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,10 +77,8 @@ pub(super) fn worst(records: &Records<'_>, distance: &Distance<'_>) -> Result<Pa
     let rows = 0..1;
     let mut rng = PublicRng::named(records.seed, "audit search", 0, records.client);
     let mut grid = space.grid(records, &mut rng);
-    let tried: Vec<f64> = grid
-        .par_iter()
-        .map(|change| distance(&change.apply(records.own, &rows)?))
-        .collect::<Result<_, Error>>()?;
+    let tried: Vec<f64> =
+        grid.par_iter().map(|change| distance(&change.apply(records.own, &rows)?)).in_order()?;
     let mut best = 0;
     for (i, value) in tried.iter().enumerate() {
         if *value > tried[best] {

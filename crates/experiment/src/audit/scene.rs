@@ -12,6 +12,7 @@ use fedkin_core::privacy::{Account, Privacy, Refusal, Tally};
 use fedkin_core::rng::simulated_secret;
 use fedkin_core::round::{CHUNK, Client, Scratch, Server};
 use fedkin_core::{Dataset, Federation, Member};
+use fedkin_data::InOrder;
 use fedkin_runtime::Fault;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -72,9 +73,9 @@ fn rehearse<A: Algorithm>(
                     .map_err(|unsolved| refused(federation, *member, unsolved))
             };
             let clients = server.members().iter().map(join).collect::<Result<Vec<_>, Error>>()?;
-            Ok((server, clients))
+            Ok::<_, Error>((server, clients))
         })
-        .collect::<Result<_, Error>>()?;
+        .in_order()?;
     let (mut servers, mut clients): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
     let mut scratch = Scratch::default();
     let mut recorded = Vec::new();

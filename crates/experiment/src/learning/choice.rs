@@ -8,6 +8,7 @@
 use super::solve::alone;
 use crate::Error;
 use fedkin_core::numeric::norm2;
+use fedkin_data::InOrder;
 use rayon::prelude::*;
 
 /// So many neighbours a node has on average, where nothing is said about density.
@@ -63,8 +64,8 @@ pub(super) fn beta_of_density(
         let beta = log.exp();
         let all: Vec<f64> = zbar
             .par_iter()
-            .map(|zbar| Ok(density(&alone(alpha, beta, zbar)?, share)))
-            .collect::<Result<_, Error>>()?;
+            .map(|zbar| Ok::<_, Error>(density(&alone(alpha, beta, zbar)?, share)))
+            .in_order()?;
         Ok((beta, all.iter().sum::<f64>() / all.len().max(1) as f64))
     };
     // alpha beta over the square of a distance has no unit. Far below, the graph no longer changes; where even the

@@ -3,7 +3,7 @@
 use crate::Error;
 use fedkin_core::signals::Records;
 use fedkin_data::{
-    Signals, SignalsOptions, World, distances_world, holds_distances, node_names, read_distances,
+    InOrder, Signals, SignalsOptions, World, distances_world, holds_distances, node_names, read_distances,
     read_signals_by_client, read_signals_of, signals_world,
 };
 use rayon::prelude::*;
@@ -80,7 +80,7 @@ impl Input {
                 let names = names(files)?;
                 let read =
                     |(file, name): (&PathBuf, String)| Ok((name, read_signals_of(file, &sources.nodes)?));
-                files.par_iter().zip(names).map(read).collect()
+                files.par_iter().zip(names).map(read).in_order()
             }
         };
         let options = SignalsOptions { standardise: sources.standardise, limit: sources.limit };

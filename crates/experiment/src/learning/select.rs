@@ -19,6 +19,7 @@ use crate::repeat::Control;
 use fedkin_core::Dataset;
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::signals::{Records, Smooth, means};
+use fedkin_data::InOrder;
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -165,8 +166,7 @@ impl Search<'_> {
 
     /// The best of several, the first of equals.
     fn best(&self, candidates: &[Parameters]) -> Result<(Parameters, f64), Error> {
-        let scores: Vec<f64> =
-            candidates.par_iter().map(|parameters| self.score(*parameters)).collect::<Result<_, Error>>()?;
+        let scores: Vec<f64> = candidates.par_iter().map(|parameters| self.score(*parameters)).in_order()?;
         let mut best: Option<(Parameters, f64)> = None;
         for (parameters, score) in candidates.iter().zip(scores) {
             if score.is_finite() && best.is_none_or(|(_, known)| score > known) {
@@ -184,7 +184,7 @@ impl Search<'_> {
     /// The threshold at which halves agree best, and how well they do.
     fn threshold(&self, parameters: Parameters) -> Result<(f64, f64), Error> {
         let fitted: Vec<Vec<Vec<f64>>> =
-            self.halves.par_iter().map(|half| self.fit(half, parameters)).collect::<Result<_, Error>>()?;
+            self.halves.par_iter().map(|half| self.fit(half, parameters)).in_order()?;
         // Mean agreement, its standard error and the density under every threshold.
         let mut found: Vec<(f64, f64, f64, f64)> = Vec::with_capacity(THRESHOLDS.len());
         for share in THRESHOLDS {

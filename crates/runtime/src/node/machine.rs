@@ -319,8 +319,9 @@ impl Visitor for Join<'_> {
             let Joining { secret, shown, chain, .. } = joining;
             Ok(ClientNode::new(setting.clone(), member, local, secret, shown, chain))
         };
-        let mut nodes: Vec<ClientNode<A>> =
-            joining.into_par_iter().map(join).collect::<Result<_, Fault>>()?;
+        // As in one process: the first fault by place.
+        let nodes: Vec<Result<ClientNode<A>, Fault>> = joining.into_par_iter().map(join).collect();
+        let mut nodes = nodes.into_iter().collect::<Result<Vec<_>, Fault>>()?;
         nodes.sort_by_key(|node| node.member().id);
         Ok(Box::new(Clients { nodes, dimension: setting.run.dimension }))
     }
