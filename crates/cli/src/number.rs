@@ -2,7 +2,8 @@
 
 /// A mean with its standard error, such as `-18.23 ± 0.05`.
 pub(crate) fn estimate(mean: f64, stderr: Option<f64>) -> String {
-    match stderr.filter(|error| error.is_finite() && *error > 0.0) {
+    // A mean of equal numbers has an error of a last bit.
+    match stderr.filter(|error| error.is_finite() && *error > 1e-12 * mean.abs()) {
         Some(error) if mean.is_finite() => {
             // Two digits of the error say what it is worth; more than twelve are noise.
             let digits = (1 - error.log10().floor() as i32).clamp(0, 12) as usize;
@@ -64,6 +65,7 @@ mod tests {
         assert_eq!(estimate(0.5, None), "0.5000");
         assert_eq!(estimate(f64::NAN, Some(0.1)), "NaN");
         assert_eq!(estimate(1.0, Some(0.0)), "1.000");
+        assert_eq!(estimate(6.0 / 7.0, Some(5e-17)), "0.8571");
         assert_eq!(estimate(6.2e-10, Some(1.2e-10)), "6.200e-10 ± 1.2e-10");
     }
 

@@ -35,7 +35,8 @@ pub(super) fn estimate(mean: f64, stderr: Option<f64>) -> Rounded {
     let Some(error) = stderr.filter(|error| error.is_finite() && *error >= 0.0) else {
         return Rounded { mean: significant(mean, 4), error: None };
     };
-    if error == 0.0 {
+    // A mean of equal numbers has an error of a last bit.
+    if error <= 1e-12 * mean.abs() {
         return Rounded { mean: significant(mean, 4), error: Some("0".to_owned()) };
     }
     let power = exponent_of(mean.abs().max(error));
@@ -155,6 +156,8 @@ mod tests {
         assert_eq!(estimate(0.123_456, None).joined(), "0.1235");
         assert_eq!(estimate(300.0, None).joined(), "300");
         assert_eq!(estimate(2.5, Some(0.0)).joined(), "2.500 ± 0");
+        assert_eq!(estimate(6.0 / 7.0, Some(5e-17)).joined(), "0.8571 ± 0");
+        assert_eq!(estimate(0.0, Some(0.0)).joined(), "0 ± 0");
         assert_eq!(estimate(f64::NAN, Some(0.1)).joined(), "not finite");
         assert_eq!(estimate(1.0, Some(f64::NAN)).joined(), "1");
     }
