@@ -1,8 +1,8 @@
 //! A training step of the three nets of the FedPnP paper at batch 128: CPU time of one core against PyTorch
 //! (`benches/peers/nets_torch.py`) in the same run.
 //!
-//! `cargo bench -p fedkin-core --bench nets [-- PYTHON]`: PYTHON is an interpreter with torch (default `python3`). A
-//! step is forward, backward and the update. The sides take turns, because the machine may be busy; the medians over all
+//! `cargo bench -p fedkin-core --bench nets [-- PYTHON] [mnist-cnn] [cifar] [har-mlp]`: PYTHON is an interpreter with torch
+//! (default `python3`); without a net, all. A step is forward, backward and the update. The sides take turns, because the machine may be busy; the medians over all
 //! turns are compared, and the fastest are printed beside them.
 #![allow(
     clippy::print_stdout,
@@ -100,13 +100,18 @@ fn torch(python: &str, name: &str) -> Option<(f64, f64)> {
 }
 
 fn main() {
-    let python =
-        std::env::args().skip(1).find(|word| !word.starts_with("--")).unwrap_or_else(|| "python3".into());
-    for (name, classes) in [("mnist-cnn", 10), ("cifar", 10), ("har-mlp", 6)] {
+    let nets = [("mnist-cnn", 10), ("cifar", 10), ("har-mlp", 6)];
+    let is_net = |word: &String| nets.iter().any(|(name, _)| name == word);
+    let words = std::env::args().skip(1).filter(|word| !word.starts_with("--"));
+    let (wanted, others): (Vec<String>, Vec<String>) = words.partition(is_net);
+    let python = others.first().map_or("python3", String::as_str);
+    for (name, classes) in
+        nets.into_iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|word| word == name))
+    {
         let (mut mine, mut peer) = (Side::default(), Side::default());
         for _ in 0..TURNS {
             mine.add(ours(name, classes));
-            if let Some(times) = torch(&python, name) {
+            if let Some(times) = torch(python, name) {
                 peer.add(times);
             }
         }

@@ -4,108 +4,107 @@
 //! The order is part of the source, so it does not depend on the cache, the SIMD width or the thread
 //! count. No `mul_add`, and elementary functions come from `libm`: `std` leaves their precision open.
 
+use wide::f64x4;
+
 const LANES: usize = 8;
 /// A rest of half a block or more still goes through whole vectors, to the same lanes.
 const HALF: usize = 4;
 
-/// Half of the lanes: one vector of the processor.
-type Quad = [f64; HALF];
-/// Lanes 0 to 3 and 4 to 7. Passed by value and never indexed by a run-time number: they stay in registers.
-type Lanes = [Quad; 2];
+/// Lanes 0 to 3 and 4 to 7, each one vector of the processor.
+type Lanes = [f64x4; 2];
 
-#[inline]
-fn grow(sum: Quad, x: &Quad, y: &Quad, term: impl Fn(f64, f64) -> f64) -> Quad {
-    std::array::from_fn(|i| sum[i] + term(x[i], y[i]))
+#[allow(clippy::inline_always)] // A call would pass it through memory.
+#[inline(always)]
+fn quad(values: &[f64; HALF]) -> f64x4 {
+    f64x4::new(*values)
 }
 
 #[inline]
 fn fold([low, high]: Lanes) -> f64 {
-    let [a, b, c, d]: Quad = std::array::from_fn(|i| low[i] + high[i]);
+    let [a, b, c, d] = (low + high).to_array();
     (a + c) + (b + d)
 }
 
-/// Adds the terms of fewer than four entries, with zeros behind them. A term of two zeros is zero, and as a
-/// lane starts from plus zero it never holds minus zero: adding that term changes no bit. A function of its
-/// own, so that lanes stay in registers where there is no such rest.
-#[inline(never)]
-fn grow_by_rest(sum: Quad, x: &[f64], y: &[f64], term: impl Fn(f64, f64) -> f64) -> Quad {
-    let padded = |rest: &[f64]| -> Quad { std::array::from_fn(|i| rest.get(i).copied().unwrap_or(0.0)) };
-    grow(sum, &padded(x), &padded(y), term)
+/// Fewer than four entries, with zeros behind them. A term of two zeros is zero, and as a lane starts from plus zero it
+/// never holds minus zero: adding that term changes no bit.
+fn padded(rest: &[f64]) -> f64x4 {
+    f64x4::new(std::array::from_fn(|i| rest.get(i).copied().unwrap_or(0.0)))
 }
 
-/// The sum after the last entries, fewer than eight.
-#[allow(clippy::inline_always)] // A call would pass the lanes through memory.
+/// For every row the sum over all pairs of its entries with those of `x`, of a term that is zero for two zeros, in eight
+/// lanes. Rows side by side load `x` once; each has the sums that it would have alone. The vectors are spelt out, as a
+/// compiler that may choose puts rows side by side in them.
+#[allow(clippy::inline_always)] // As above.
 #[inline(always)]
-fn finish([mut low, mut high]: Lanes, a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
-    let ((left, a), (right, b)) = (a.as_chunks::<HALF>(), b.as_chunks::<HALF>());
-    if let (Some(left), Some(right)) = (left.first(), right.first()) {
-        low = grow(low, left, right, &term);
-        if !a.is_empty() {
-            high = grow_by_rest(high, a, b, &term);
+fn sums_of<const R: usize>(rows: [&[f64]; R], x: &[f64], term: impl Fn(f64x4, f64x4) -> f64x4) -> [Lanes; R] {
+    let (xs, x_rest) = x.as_chunks::<LANES>();
+    let blocks: [&[[f64; LANES]]; R] = rows.map(|row| &row.as_chunks().0[..xs.len()]);
+    let mut sums = [[f64x4::ZERO; 2]; R];
+    for (k, x) in xs.iter().enumerate() {
+        let x = x.as_chunks().0;
+        for r in 0..R {
+            let row = blocks[r][k].as_chunks().0;
+            for half in 0..2 {
+                sums[r][half] += term(quad(&row[half]), quad(&x[half]));
+            }
         }
-    } else if !a.is_empty() {
-        low = grow_by_rest(low, a, b, &term);
     }
-    fold([low, high])
-}
-
-/// The sum over all pairs of entries of a term that is zero for two zeros, in eight lanes.
-#[inline]
-fn sum_of(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
-    debug_assert_eq!(a.len(), b.len());
-    let [mut low, mut high] = [[0.0; HALF]; 2];
-    let (left, left_rest) = a.as_chunks::<LANES>();
-    let (right, right_rest) = b.as_chunks::<LANES>();
-    for (x, y) in left.iter().zip(right) {
-        let ((x, x_high), (y, y_high)) = (halves(x), halves(y));
-        low = grow(low, &x, &y, &term);
-        high = grow(high, &x_high, &y_high, &term);
+    if x_rest.is_empty() {
+        return sums;
     }
-    finish([low, high], left_rest, right_rest, term)
-}
-
-#[inline]
-fn halves(&[a, b, c, d, e, f, g, h]: &[f64; LANES]) -> (Quad, Quad) {
-    ([a, b, c, d], [e, f, g, h])
+    let rests: [&[f64]; R] = rows.map(|row| row.as_chunks::<LANES>().1);
+    let Some((x, x_rest)) = x_rest.split_first_chunk() else {
+        let x = padded(x_rest);
+        for r in 0..R {
+            sums[r][0] += term(padded(rests[r]), x);
+        }
+        return sums;
+    };
+    for r in 0..R {
+        if let Some((row, row_rest)) = rests[r].split_first_chunk() {
+            sums[r][0] += term(quad(row), quad(x));
+            if !x_rest.is_empty() {
+                sums[r][1] += term(padded(row_rest), padded(x_rest));
+            }
+        }
+    }
+    sums
 }
 
 /// Inner product of two vectors of the same length.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
-    sum_of(a, b, |x, y| x * y)
+    debug_assert_eq!(a.len(), b.len());
+    let [sum] = sums_of([a], b, |x, y| x * y);
+    fold(sum)
 }
 
-/// Inner products of two rows with `x`: the sums of `dot`, side by side so that `x` is loaded once.
-#[inline]
-fn two_dots(a: &[f64], b: &[f64], x: &[f64]) -> (f64, f64) {
-    let product = |a: f64, b: f64| a * b;
-    let ((a, a_rest), (b, b_rest), (x, x_rest)) =
-        (a.as_chunks::<LANES>(), b.as_chunks::<LANES>(), x.as_chunks::<LANES>());
-    let [mut a_low, mut a_high, mut b_low, mut b_high] = [[0.0; HALF]; 4];
-    for ((a, b), x) in a.iter().zip(b).zip(x) {
-        let ((a, a_top), (b, b_top), (x, x_top)) = (halves(a), halves(b), halves(x));
-        a_low = grow(a_low, &a, &x, product);
-        a_high = grow(a_high, &a_top, &x_top, product);
-        b_low = grow(b_low, &b, &x, product);
-        b_high = grow(b_high, &b_top, &x_top, product);
-    }
-    (finish([a_low, a_high], a_rest, x_rest, product), finish([b_low, b_high], b_rest, x_rest, product))
+/// The sums of `dot` with `x`, of so many rows at the begin of a matrix.
+#[allow(clippy::inline_always)] // As above.
+#[inline(always)]
+fn first_rows<const R: usize>(matrix: &[f64], x: &[f64]) -> [Lanes; R] {
+    let rows = std::array::from_fn(|r| &matrix[r * x.len()..(r + 1) * x.len()]);
+    sums_of::<R>(rows, x, |x, y| x * y)
 }
 
-/// Calls `each` with the number of every row of a matrix and its inner product with `x`.
-#[inline]
-pub fn products(matrix: &[f64], x: &[f64], mut each: impl FnMut(usize, f64)) {
+/// The inner product of every row of a matrix with `x`.
+pub fn products(matrix: &[f64], x: &[f64], out: &mut [f64]) {
     let columns = x.len();
-    debug_assert!(columns > 0 && matrix.len().is_multiple_of(columns));
-    let (mut left, mut at) = (matrix, 0);
-    while let Some((pair, rest)) = left.split_at_checked(2 * columns) {
-        let (a, b) = pair.split_at(columns);
-        let (a, b) = two_dots(a, b, x);
-        each(at, a);
-        each(at + 1, b);
-        (left, at) = (rest, at + 2);
+    debug_assert_eq!(matrix.len(), columns * out.len());
+    let mut left = matrix;
+    let (fours, rest) = out.as_chunks_mut::<4>();
+    for out in fours {
+        // Four folds side by side.
+        let [a, b, c, d] = f64x4::transpose(first_rows(left, x).map(|[low, high]| low + high));
+        *out = ((a + c) + (b + d)).to_array();
+        left = &left[4 * columns..];
     }
-    if !left.is_empty() {
-        each(at, dot(left, x));
+    let (twos, rest) = rest.as_chunks_mut::<2>();
+    for out in twos {
+        *out = first_rows(left, x).map(fold);
+        left = &left[2 * columns..];
+    }
+    if let Some(out) = rest.first_mut() {
+        *out = dot(left, x);
     }
 }
 
@@ -117,7 +116,9 @@ pub fn norm2(a: &[f64]) -> f64 {
 
 /// Squared Euclidean distance of two vectors of the same length.
 pub fn distance2(a: &[f64], b: &[f64]) -> f64 {
-    sum_of(a, b, |x, y| (x - y) * (x - y))
+    debug_assert_eq!(a.len(), b.len());
+    let [sum] = sums_of([a], b, |x, y| (x - y) * (x - y));
+    fold(sum)
 }
 
 /// `y = f(y, x)` entry by entry, whole vectors first.
@@ -412,6 +413,36 @@ mod tests {
             assert_eq!(dot(&a, &b), plain);
             let gap: f64 = a.iter().zip(&b).map(|(x, y)| (x - y) * (x - y)).sum();
             assert_eq!(distance2(&a, &b), gap);
+        }
+    }
+
+    /// The order of the sums as it is written at the top, one number after the other.
+    fn by_lanes(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
+        let mut lanes = [0.0; LANES];
+        for (i, (a, b)) in a.iter().zip(b).enumerate() {
+            lanes[i % LANES] += term(*a, *b);
+        }
+        let [a, b, c, d]: [f64; HALF] = std::array::from_fn(|i| lanes[i] + lanes[i + HALF]);
+        (a + c) + (b + d)
+    }
+
+    #[test]
+    fn sums_have_the_order_of_the_lanes_alone_and_side_by_side() {
+        // Numbers of many sizes: another order would show in the last bits.
+        let value = |i: usize| (1.0 + 0.37 * i as f64).sin() * 10f64.powi((i % 9) as i32 - 4);
+        for columns in 1..40 {
+            let x: Vec<f64> = (0..columns).map(|i| value(7 * i + 3)).collect();
+            for rows in 0..12 {
+                let matrix: Vec<f64> = (0..rows * columns).map(value).collect();
+                let mut out = vec![f64::NAN; rows];
+                products(&matrix, &x, &mut out);
+                for (row, out) in matrix.chunks_exact(columns).zip(out) {
+                    assert_eq!(out.to_bits(), by_lanes(row, &x, |a, b| a * b).to_bits());
+                    assert_eq!(out.to_bits(), dot(row, &x).to_bits());
+                    let apart = by_lanes(row, &x, |a, b| (a - b) * (a - b));
+                    assert_eq!(distance2(row, &x).to_bits(), apart.to_bits());
+                }
+            }
         }
     }
 

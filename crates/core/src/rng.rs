@@ -29,10 +29,10 @@ pub trait Random {
     /// Uniform in 0..bound without bias (Lemire's rejection). `bound` must be positive.
     fn below(&mut self, bound: u32) -> u32 {
         debug_assert!(bound > 0);
-        let threshold = bound.wrapping_neg() % bound;
         loop {
             let product = u64::from(self.bits() as u32) * u64::from(bound);
-            if product as u32 >= threshold {
+            // The threshold is below the bound: most draws pass without the division.
+            if product as u32 >= bound || product as u32 >= bound.wrapping_neg() % bound {
                 return (product >> 32) as u32;
             }
         }
@@ -59,13 +59,30 @@ pub trait Random {
 
     /// `count` distinct numbers of 0..bound, sorted (Floyd's method).
     fn choose(&mut self, bound: u32, count: u32) -> Vec<u32> {
+        let count = count.min(bound);
         let mut chosen: Vec<u32> = Vec::with_capacity(count as usize);
-        for top in bound - count.min(bound)..bound {
-            let pick = self.below(top + 1);
-            let value = if chosen.contains(&pick) { top } else { pick };
-            chosen.push(value);
+        if bound / 64 > 8 * count {
+            // Few of very many: a list is shorter than a bit for everybody.
+            for top in bound - count..bound {
+                let pick = self.below(top + 1);
+                chosen.push(if chosen.contains(&pick) { top } else { pick });
+            }
+            chosen.sort_unstable();
+            return chosen;
         }
-        chosen.sort_unstable();
+        let mut taken = vec![0u64; bound.div_ceil(64) as usize];
+        for top in bound - count..bound {
+            let pick = self.below(top + 1);
+            let is_taken = taken[(pick / 64) as usize] >> (pick % 64) & 1 == 1;
+            let value = if is_taken { top } else { pick };
+            taken[(value / 64) as usize] |= 1 << (value % 64);
+        }
+        for (word, mut bits) in (0u32..).zip(taken) {
+            while bits != 0 {
+                chosen.push(64 * word + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
         chosen
     }
 
@@ -138,19 +155,37 @@ static ZIGGURAT: LazyLock<Ziggurat> = LazyLock::new(|| {
 
 /// A stream that everybody in a run may know.
 #[derive(Debug, Clone)]
-pub struct PublicRng(ChaCha8Rng);
+pub struct PublicRng(Stream);
+
+#[allow(clippy::large_enum_variant)] // There are few at a time, on the stack.
+#[derive(Debug, Clone)]
+enum Stream {
+    Open(ChaCha8Rng),
+    Named(u64, &'static str, u32, u32),
+}
 
 impl PublicRng {
     /// The stream of a run's seed with this name.
     pub fn named(seed: u64, purpose: &str, step: u32, node: u32) -> Self {
-        Self(ChaCha8Rng::from_seed(key(&seed.to_le_bytes(), purpose, &[step, node])))
+        Self(Stream::Open(ChaCha8Rng::from_seed(key(&seed.to_le_bytes(), purpose, &[step, node]))))
+    }
+
+    /// The same stream, made when the first number is drawn: for those who may draw none.
+    pub(crate) fn named_later(seed: u64, purpose: &'static str, step: u32, node: u32) -> Self {
+        Self(Stream::Named(seed, purpose, step, node))
     }
 }
 
 impl Random for PublicRng {
     #[inline]
     fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        if let Stream::Named(seed, purpose, step, node) = self.0 {
+            *self = Self::named(seed, purpose, step, node);
+        }
+        match &mut self.0 {
+            Stream::Open(stream) => stream.next_u64(),
+            Stream::Named(..) => 0, // It was opened above.
+        }
     }
 }
 
@@ -223,6 +258,7 @@ mod tests {
     #[test]
     fn a_name_is_a_stream() {
         assert_eq!(stream("a").bits(), stream("a").bits());
+        assert_eq!(stream("a").bits(), PublicRng::named_later(1, "a", 2, 3).bits());
         assert_ne!(stream("a").bits(), stream("b").bits());
         assert_ne!(PublicRng::named(1, "a", 2, 3).bits(), PublicRng::named(1, "a", 3, 2).bits());
     }
@@ -260,5 +296,24 @@ mod tests {
         }
         assert_eq!(seen.len(), 10);
         assert_eq!(rng.choose(3, 9), vec![0, 1, 2]);
+    }
+
+    #[test]
+    fn a_list_and_a_bit_for_everybody_choose_the_same() {
+        // The same draws by the textbook; on both sides of where the way changes.
+        for (bound, count) in
+            [(99, 20), (64, 64), (65, 1), (1535, 3), (1536, 3), (1600, 3), (4000, 7), (1, 1)]
+        {
+            for step in 0..20 {
+                let mut rng = PublicRng::named(5, "choose", step, bound);
+                let mut plain: Vec<u32> = Vec::new();
+                for top in bound - count..bound {
+                    let pick = rng.below(top + 1);
+                    plain.push(if plain.contains(&pick) { top } else { pick });
+                }
+                plain.sort_unstable();
+                assert_eq!(PublicRng::named(5, "choose", step, bound).choose(bound, count), plain);
+            }
+        }
     }
 }

@@ -89,6 +89,7 @@ pub struct Simulation<A: Algorithm> {
     step: u32,
     ended: bool,
     scratch: Scratch<A>,
+    tally: Tally,
     /// One per thread, where few clients have much to do.
     waves: Vec<Scratch<A>>,
     scores: Mutex<Scores>,
@@ -166,6 +167,7 @@ impl<A: Algorithm> Simulation<A> {
             step: 0,
             ended: false,
             scratch: Scratch::default(),
+            tally: Tally::default(),
             waves: Vec::new(),
             scores: Mutex::default(),
             limit: None,
@@ -262,13 +264,15 @@ impl<A: Algorithm> Simulation<A> {
                 close(server, closed, &mut tally);
             }
         } else {
-            let mut tally = Tally::default();
             for server in &mut self.servers {
-                let closed = server.close(algorithm, run, &mut tally);
-                close(server, closed, &mut tally);
+                let closed = server.close(algorithm, run, &mut self.tally);
+                close(server, closed, &mut self.tally);
             }
         }
         let mix = |server: &mut Server<A>| {
+            if server.neighbours().is_empty() {
+                return server.mix(algorithm, run, &[(server.id(), &shares[server.id() as usize])]);
+            }
             let mut near: Vec<(u32, &A::Share)> = Vec::with_capacity(server.neighbours().len() + 1);
             near.extend(server.neighbours().iter().map(|&p| (p, &shares[p as usize])));
             let own = near.partition_point(|(p, _)| *p < server.id());

@@ -21,6 +21,12 @@
 //! After `dual -= rho w~_k`, `-dual / rho` is what (8) averages, and `dual += rho w` completes (5): no
 //! upload is kept. The dual is computed from the perturbed model: from the exact one it would leak.
 //! An empty cell (no chosen client of the cluster) uses the model the server last served for it.
+//!
+//! **Missing clients** (ours; rounds with a deadline). By (5) phi_k is the gradient of f_k where the client was heard
+//! last, so its dual speaks for it while it is away: (8) takes w - phi_k / rho for it, as if it had answered with the model
+//! w of the dual step, and phi_k stays. Where everybody is heard now and then, the fixed points are those without silence;
+//! and so they are for those who fall silent once the models have settled. A dual is the gradient of another
+//! place once the models have moved on: from a step of `|phi_k| / (2 rho)` on it is left out, as is a client that was never heard.
 
 use super::{
     Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares,
@@ -30,7 +36,7 @@ use crate::codec::Codec;
 use crate::dataset::Dataset;
 use crate::federation::Member;
 use crate::model::{Model, Prox, Unsolved};
-use crate::numeric::{axpy, blend, update};
+use crate::numeric::{axpy, blend, distance2, norm2, update};
 use crate::params::{Kind, Param, Preset, Values};
 use crate::privacy::{Bound, Cost, Gate, Gaussian, Mechanism, Privacy, Refusal, Released, Zcdp};
 use crate::record;
@@ -52,6 +58,10 @@ pub(super) const READOUT: Param = Param {
     preset: Preset::Number(0.95),
     help: "memory per round of the averaged served model that is handed over at the end",
 };
+
+/// A dual speaks for a missing client until the model has moved by the dual's own step, `|phi_k| / rho`, over this. A larger
+/// number gives up sooner: that costs what those know who fall silent for good, a smaller one what early silence distorts.
+const STALE: f64 = 2.0;
 
 /// What a server does with its aggregates: the particular part of a method.
 pub trait Rule: Sized + Send + Sync + 'static {
@@ -89,8 +99,8 @@ pub struct Admm<R> {
 }
 
 record! {
-    /// What the server keeps for one client: phi_k.
-    pub struct Seat { dual: Vec<f64> }
+    /// What the server keeps for one client: phi_k; and while it is missing, the model of the dual step as it went.
+    pub struct Seat { dual: Vec<f64>, since: Vec<f64> }
     /// What a client gets: v_k in a round; the served models at the end.
     pub struct Down { centre: Vec<f64>, averaged: Vec<f64> }
     /// What a client sends: its perturbed model.
@@ -144,6 +154,33 @@ impl<R: Rule> Admm<R> {
         self.rule.close(&mut server.0, closed.now, aggregates)
     }
 
+    /// The terms of (8) of those who are missing.
+    fn speak_for_the_missing(
+        &self,
+        server: &(R::State, Vec<f64>),
+        seats: &mut Seats<'_, Seat>,
+        closed: &Closed<'_>,
+        sum: &mut Cells,
+    ) {
+        let models = self.rule.dual(&server.0);
+        let mut term = Vec::new();
+        for position in closed.missing() {
+            let member = &closed.now.at.members[position];
+            let model = &models[of_cluster(models, member.cluster, closed.now.at.run)];
+            if seats.get(position).since.is_empty() {
+                seats.get_mut(position).since.extend_from_slice(model);
+            }
+            let seat = seats.get(position);
+            let moved = STALE * self.penalty * distance2(model, &seat.since).sqrt();
+            if moved < norm2(&seat.dual).sqrt() {
+                term.clear();
+                term.extend_from_slice(model);
+                axpy(-1.0 / self.penalty, &seat.dual, &mut term);
+                sum.add(member.cluster as usize, 1.0, 1.0, &term);
+            }
+        }
+    }
+
     /// The second half of (5), for a client of this cluster.
     pub(super) fn turn(&self, server: &(R::State, Vec<f64>), dual: &mut [f64], cluster: u32, run: &Run) {
         let models = self.rule.dual(&server.0);
@@ -166,6 +203,7 @@ pub(super) fn of_cluster(models: &[f64], cluster: u32, run: &Run) -> std::ops::R
 
 impl<R: Rule> Algorithm for Admm<R> {
     const NAME: &'static str = R::NAME;
+    const VERSION: u16 = 2;
     const PERSONAL: &'static [&'static str] = &["client", "served", "averaged"];
     const SHARED: &'static [bool] = &[false, true, true];
     const KEPT: &'static [bool] = &[true, false, false];
@@ -184,7 +222,7 @@ impl<R: Rule> Algorithm for Admm<R> {
     }
 
     fn seat(&self, at: ServerView<'_>, _: &Member) -> Seat {
-        Seat { dual: vec![0.0; at.run.dimension] }
+        Seat { dual: vec![0.0; at.run.dimension], since: Vec::new() }
     }
 
     fn down(&self, server: &Self::Server, seat: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
@@ -219,6 +257,7 @@ impl<R: Rule> Algorithm for Admm<R> {
         up: &Up,
         sum: &mut Cells,
     ) {
+        seat.since.clear();
         axpy(-self.penalty, &up.model, &mut seat.dual);
         sum.add(member.cluster as usize, 1.0, -1.0 / self.penalty, &seat.dual);
     }
@@ -226,11 +265,16 @@ impl<R: Rule> Algorithm for Admm<R> {
     fn close(
         &self,
         server: &mut Self::Server,
-        _: &mut Seats<'_, Seat>,
+        seats: &mut Seats<'_, Seat>,
         closed: &Closed<'_>,
         sum: &Cells,
     ) -> R::Share {
-        self.gather(server, closed, sum)
+        if closed.counts.missing == 0 {
+            return self.gather(server, closed, sum);
+        }
+        let mut sum = sum.clone();
+        self.speak_for_the_missing(server, seats, closed, &mut sum);
+        self.gather(server, closed, &sum)
     }
 
     fn mix(&self, server: &mut Self::Server, now: Now<'_>, shares: &Shares<'_, Self>) {

@@ -204,13 +204,17 @@ impl Parametric {
 
     /// The mean loss on prepared records plus `strength |w|^2`, of every model of a list of models.
     pub fn objectives(&self, data: &Dataset, strength: f64, models: &[f64], out: &mut Vec<f64>) {
-        out.clear();
-        for w in models.chunks_exact(self.length(data)) {
-            out.push(match self {
-                Parametric::Linear(model) => model.objective(data, strength, w),
-                Parametric::Softmax(model) => model.objective(data, strength, w),
-                Parametric::Net(model) => model.objective(data, w),
-            });
+        let each = models.chunks_exact(self.length(data));
+        match self {
+            Parametric::Linear(model) => model.objectives(data, strength, models, out),
+            Parametric::Softmax(model) => {
+                out.clear();
+                out.extend(each.map(|w| model.objective(data, strength, w)));
+            }
+            Parametric::Net(model) => {
+                out.clear();
+                out.extend(each.map(|w| model.objective(data, w)));
+            }
         }
     }
 
@@ -235,12 +239,16 @@ impl Parametric {
             }
             return;
         }
+        let mut one = |w: &[f64], out: &mut [f64]| match self {
+            Parametric::Linear(model) => model.gradient(data, strength, w, scale, out, work),
+            Parametric::Softmax(model) => model.gradient(data, strength, w, scale, out),
+            Parametric::Net(_) => {}
+        };
+        if models.len() == length {
+            return one(models, out);
+        }
         for (w, out) in models.chunks_exact(length).zip(out.chunks_exact_mut(length)) {
-            match self {
-                Parametric::Linear(model) => model.gradient(data, strength, w, scale, out, work),
-                Parametric::Softmax(model) => model.gradient(data, strength, w, scale, out),
-                Parametric::Net(_) => {}
-            }
+            one(w, out);
         }
     }
 

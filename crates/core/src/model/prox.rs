@@ -16,7 +16,9 @@
 use super::newton::{self, Curved};
 use super::{Loss, Model};
 use crate::dataset::Dataset;
-use crate::numeric::{Cholesky, add_diagonal, add_weighted_gram, axpy, combine, gram_of_rows, products};
+use crate::numeric::{
+    Cholesky, add_diagonal, add_weighted_gram, axpy, combine, gram_of_rows, products, update,
+};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -93,9 +95,9 @@ impl Prox {
         let pull = self.penalty / self.curvature;
         match &self.form {
             Form::RidgeRows(factor) => {
-                work.clear();
-                work.extend_from_slice(self.data.targets());
-                products(self.data.features(), centre, |i, product| work[i] -= pull * product);
+                work.resize(self.data.rows(), 0.0);
+                products(self.data.features(), centre, work);
+                update(work, self.data.targets(), |product, y| y - pull * product);
                 factor.solve(work);
                 combine(pull, centre, work, self.data.features(), out);
             }

@@ -156,10 +156,10 @@ impl Charge {
         // The words are constants, mostly the same ones: their addresses settle it.
         let word = |a: &'static str, b: &'static str| std::ptr::eq(a, b) || a == b;
         let bits = |sampled: Option<(f64, f64)>| sampled.map(|(a, b)| (a.to_bits(), b.to_bits()));
-        self.trust == other.trust
-            && bits(self.sampled) == bits(other.sampled)
-            && word(self.what, other.what)
+        word(self.what, other.what)
             && word(self.mechanism, other.mechanism)
+            && self.trust == other.trust
+            && bits(self.sampled) == bits(other.sampled)
     }
 }
 
@@ -174,12 +174,12 @@ impl Tally {
 
     pub(crate) fn count(&mut self, charges: &[Charge]) {
         for charge in charges {
-            self.add(*charge, 1, charge.sigma);
+            self.add(charge, 1, charge.sigma);
         }
     }
 
-    fn add(&mut self, charge: Charge, count: u32, most: f64) {
-        match self.0.iter_mut().find(|(known, _, _)| Self::same(known, &charge)) {
+    fn add(&mut self, charge: &Charge, count: u32, most: f64) {
+        match self.0.iter_mut().find(|(known, _, _)| Self::same(known, charge)) {
             Some((known, total, widest)) => {
                 *total += count;
                 // Models of unlike kinds differ in length: the longest is told.
@@ -187,13 +187,13 @@ impl Tally {
                 known.sigma = known.sigma.min(charge.sigma);
                 *widest = widest.max(most);
             }
-            None => self.0.push((charge, count, most)),
+            None => self.0.push((*charge, count, most)),
         }
     }
 
     pub(crate) fn merge(&mut self, other: &mut Tally) {
         for (charge, count, most) in other.0.drain(..) {
-            self.add(charge, count, most);
+            self.add(&charge, count, most);
         }
     }
 

@@ -52,17 +52,30 @@ pub struct Closed<'a> {
     pub now: Now<'a>,
     /// What became of each client, by position.
     pub verdicts: &'a [Verdict],
+    /// The positions with a verdict, sorted.
+    pub asked: &'a [u32],
+    /// How many of each verdict there are.
+    pub counts: Counts,
 }
 
 impl Closed<'_> {
     /// Whether an upload was turned away at the door.
     pub fn rejected(&self) -> bool {
-        self.verdicts.iter().any(|verdict| matches!(verdict, Verdict::Rejected(_)))
+        self.counts.rejected > 0
     }
 
     /// The positions of the clients that were folded.
     pub fn values(&self) -> impl Iterator<Item = usize> + '_ {
-        self.verdicts.iter().enumerate().filter(|(_, verdict)| **verdict == Verdict::Value).map(|(i, _)| i)
+        self.positions(Verdict::Value)
+    }
+
+    /// The positions of the clients that the step was closed without.
+    pub fn missing(&self) -> impl Iterator<Item = usize> + '_ {
+        self.positions(Verdict::Missing)
+    }
+
+    fn positions(&self, wanted: Verdict) -> impl Iterator<Item = usize> + '_ {
+        self.asked.iter().map(|&position| position as usize).filter(move |&i| self.verdicts[i] == wanted)
     }
 }
 
@@ -82,6 +95,8 @@ pub struct Server<A: Algorithm> {
     seats: Vec<A::Seat>,
     touched: Vec<u32>,
     verdicts: Vec<Verdict>,
+    /// The positions with a verdict, sorted: where few of many take part, nobody else is looked at.
+    asked: Vec<u32>,
     folds: Vec<Fold>,
     common: A::Common,
     step: u32,
@@ -123,7 +138,7 @@ impl<A: Algorithm> Server<A> {
             .collect();
         let verdicts = vec![Verdict::NotAsked; members.len()];
         let common = A::Common::default();
-        let touched = Vec::new();
+        let (touched, asked) = (Vec::new(), Vec::new());
         Self {
             id,
             members,
@@ -132,6 +147,7 @@ impl<A: Algorithm> Server<A> {
             seats,
             touched,
             verdicts,
+            asked,
             folds,
             common,
             step: 0,
@@ -175,19 +191,29 @@ impl<A: Algorithm> Server<A> {
         let Phase::Ask(label) = phase else { return phase };
         self.step = step;
         self.label = label;
-        self.verdicts.fill(Verdict::NotAsked);
+        for &position in &self.asked {
+            self.verdicts[position as usize] = Verdict::NotAsked;
+        }
         self.touched.clear();
         let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
         let now = Now { step, label, at };
-        let mut rng = PublicRng::named(run.seed, "plan", step, self.id);
+        let mut rng = PublicRng::named_later(run.seed, "plan", step, self.id);
         let mut seats = Seats::new(&mut self.seats, &mut self.touched);
         match algorithm.plan(&mut self.state, &mut seats, now, &mut rng) {
-            Who::All => self.verdicts.fill(Verdict::Asked),
-            Who::Some(positions) => {
-                for position in positions {
-                    self.verdicts[position as usize] = Verdict::Asked;
+            Who::All => {
+                if self.asked.len() < self.members.len() {
+                    self.asked = (0..self.members.len() as u32).collect();
                 }
             }
+            Who::Some(mut positions) => {
+                if !positions.is_sorted() {
+                    positions.sort_unstable();
+                }
+                self.asked = positions;
+            }
+        }
+        for &position in &self.asked {
+            self.verdicts[position as usize] = Verdict::Asked;
         }
         self.common = algorithm.common(&self.state, now);
         phase
@@ -199,33 +225,32 @@ impl<A: Algorithm> Server<A> {
         algorithm: &'a A,
         run: &'a Run,
     ) -> impl Iterator<Item = Chunk<'a, A>> + 'a {
-        let Self { id, members, neighbours, state, seats, verdicts, folds, common, step, label, .. } = self;
+        let Self {
+            id, members, neighbours, state, seats, verdicts, asked, folds, common, step, label, ..
+        } = self;
         let (state, common, members): (&A::Server, &A::Common, &[Member]) = (state, common, members);
+        let mut asked: &[u32] = asked;
         let at = ServerView { run, id: *id, members, neighbours };
         let now = Now { step: *step, label: *label, at };
-        members.chunks(CHUNK).zip(seats.chunks_mut(CHUNK)).zip(verdicts.chunks_mut(CHUNK)).zip(folds).map(
-            move |(((members, seats), verdicts), fold)| Chunk {
-                algorithm,
-                state,
-                common,
-                now,
-                members,
-                seats,
-                verdicts,
-                fold,
-            },
-        )
+        let parts = members.chunks(CHUNK).zip(seats.chunks_mut(CHUNK)).zip(verdicts.chunks_mut(CHUNK));
+        parts.zip(folds).enumerate().map(move |(number, (((members, seats), verdicts), fold))| {
+            let first = number * CHUNK;
+            let (own, later) = asked.split_at(asked.partition_point(|&p| (p as usize) < first + CHUNK));
+            asked = later;
+            Chunk { algorithm, state, common, now, members, seats, verdicts, asked: own, first, fold }
+        })
     }
 
     /// All answers are in: merges the chunks in order and makes the share for the neighbours.
     pub fn close(&mut self, algorithm: &A, run: &Run, tally: &mut Tally) -> (A::Share, Counts) {
         let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
-        let closed = Closed { now: Now { step: self.step, label: self.label, at }, verdicts: &self.verdicts };
+        let now = Now { step: self.step, label: self.label, at };
+        let (verdicts, asked) = (&self.verdicts[..], &self.asked[..]);
         let mut counts = Counts::default();
         let mut seats = Seats::new(&mut self.seats, &mut self.touched);
         let Some((first, later)) = self.folds.split_first_mut() else {
             let (cells, length) = algorithm.cells(at);
-            let empty = Cells::new(cells, length);
+            let (empty, closed) = (Cells::new(cells, length), Closed { now, verdicts, asked, counts });
             return (algorithm.close(&mut self.state, &mut seats, &closed, &empty), counts);
         };
         for fold in later {
@@ -235,6 +260,7 @@ impl<A: Algorithm> Server<A> {
         }
         counts.add(first.counts);
         tally.merge(&mut first.tally);
+        let closed = Closed { now, verdicts, asked, counts };
         (algorithm.close(&mut self.state, &mut seats, &closed, &first.cells), counts)
     }
 
@@ -320,13 +346,16 @@ pub struct Chunk<'a, A: Algorithm> {
     pub members: &'a [Member],
     seats: &'a mut [A::Seat],
     verdicts: &'a mut [Verdict],
+    /// Positions at the server, and that of the chunk's first seat.
+    asked: &'a [u32],
+    first: usize,
     fold: &'a mut Fold,
 }
 
 impl<A: Algorithm> Chunk<'_, A> {
     /// How many clients of the chunk are asked.
     pub fn asked(&self) -> usize {
-        self.verdicts.iter().filter(|verdict| **verdict == Verdict::Asked).count()
+        self.asked.iter().filter(|&&position| self.is_asked(position as usize - self.first)).count()
     }
 
     /// Whether the client at this place is asked and has not answered.
@@ -355,12 +384,12 @@ impl<A: Algorithm> Chunk<'_, A> {
     /// Asks every planned client of the chunk in turn and folds the answers: the loop of one process.
     pub fn run(&mut self, clients: &mut [Client<A>], scratch: &mut Scratch<A>) {
         self.clear();
-        for (i, client) in clients.iter_mut().enumerate() {
-            if self.verdicts[i] != Verdict::Asked {
-                continue;
+        for &position in self.asked {
+            let i = position as usize - self.first;
+            if self.is_asked(i) {
+                let answer = self.ask(i, self.algorithm, self.now.at.run, &mut clients[i], scratch);
+                self.fold_in(i, answer, scratch);
             }
-            let answer = self.ask(i, self.algorithm, self.now.at.run, client, scratch);
-            self.fold_in(i, answer, scratch);
         }
     }
 
@@ -421,9 +450,10 @@ impl<A: Algorithm> Chunk<'_, A> {
 
     /// After `mix`: brings the seats of the folded clients up to date.
     pub fn settle(&mut self) {
-        for (i, member) in self.members.iter().enumerate() {
+        for &position in self.asked {
+            let i = position as usize - self.first;
             if self.verdicts[i] == Verdict::Value {
-                self.algorithm.settle(self.state, &mut self.seats[i], self.now, member);
+                self.algorithm.settle(self.state, &mut self.seats[i], self.now, &self.members[i]);
             }
         }
     }
@@ -440,6 +470,8 @@ impl<A: Algorithm> Server<A> {
     ) -> Chunk<'a, A> {
         let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
         let range = number * CHUNK..((number + 1) * CHUNK).min(self.members.len());
+        let place = |end: usize| self.asked.partition_point(|&position| (position as usize) < end);
+        let asked = &self.asked[place(range.start)..place(range.end)];
         Chunk {
             algorithm,
             state: &self.state,
@@ -447,6 +479,8 @@ impl<A: Algorithm> Server<A> {
             now: Now { step: self.step, label: self.label, at },
             members: &self.members[range.clone()],
             seats: &mut self.seats[range.clone()],
+            asked,
+            first: range.start,
             verdicts: &mut self.verdicts[range],
             fold: &mut self.folds[number],
         }
@@ -454,7 +488,7 @@ impl<A: Algorithm> Server<A> {
 
     /// How many clients were asked in the current step.
     pub fn asked(&self) -> usize {
-        self.verdicts.iter().filter(|verdict| **verdict != Verdict::NotAsked).count()
+        self.asked.len()
     }
 
     /// The seats that `plan` and `close` have changed in the current step.
@@ -489,6 +523,8 @@ impl<A: Algorithm> Server<A> {
             return Err(Damaged);
         }
         self.verdicts.copy_from_slice(verdicts);
+        let asked = (0u32..).zip(verdicts).filter(|(_, verdict)| **verdict != Verdict::NotAsked);
+        self.asked = asked.map(|(position, _)| position).collect();
         Ok(())
     }
 

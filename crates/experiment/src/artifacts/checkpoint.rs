@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The version this code writes and reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"FEDKINCP";
 const HEADER: usize = 8 + 4 + 32 + 32 + 8 + 8;

@@ -317,11 +317,27 @@ impl<A: Algorithm> Loop<A> {
     }
 
     pub(crate) fn ask(&mut self) {
+        self.ask_without(|_| false);
+    }
+
+    /// The step is closed without these clients.
+    pub(crate) fn ask_without(&mut self, missing: impl Fn(u32) -> bool) {
         let mut scratch = Scratch::default();
         for (server, clients) in self.servers.iter_mut().zip(&mut self.clients) {
             let chunks = server.chunks(&self.algorithm, &self.run);
             for (mut chunk, clients) in chunks.zip(clients.chunks_mut(CHUNK)) {
-                chunk.run(clients, &mut scratch);
+                chunk.clear();
+                for (i, client) in clients.iter_mut().enumerate() {
+                    if !chunk.is_asked(i) {
+                        continue;
+                    }
+                    if missing(chunk.members[i].id) {
+                        chunk.miss(i);
+                    } else {
+                        let answer = chunk.ask(i, &self.algorithm, &self.run, client, &mut scratch);
+                        chunk.fold_in(i, answer, &mut scratch);
+                    }
+                }
             }
         }
     }

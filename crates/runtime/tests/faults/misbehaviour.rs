@@ -294,8 +294,8 @@ fn a_node_of_another_kind_is_refused_with_both_sides_named() {
     let right = Hello { step: known.step, spent: known.spent, ..right };
     let cases: [(Hello, &[&str]); 7] = [
         (Hello { protocol: 9, ..right.clone() }, &["protocol version", "9 there", "1 here"]),
-        (Hello { version: 7, ..right.clone() }, &["pgfl version 7 there", "pgfl version 1 here"]),
-        (Hello { algorithm: Box::from(*b"gfl"), ..right.clone() }, &["gfl version 1 there", "pgfl version"]),
+        (Hello { version: 7, ..right.clone() }, &["pgfl version 7 there", "pgfl version 2 here"]),
+        (Hello { algorithm: Box::from(*b"gfl"), ..right.clone() }, &["gfl version 2 there", "pgfl version"]),
         (Hello { messages: [5; 32], ..right.clone() }, &["message schema", "0505050505050505 there"]),
         (Hello { run: [8; 32], ..right.clone() }, &["0808080808080808 there", "0101010101010101 here"]),
         (Hello { data: [6; 32], ..right.clone() }, &["data fingerprint", "0606060606060606 there", "0202"]),

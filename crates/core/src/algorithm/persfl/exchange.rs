@@ -6,6 +6,13 @@ use crate::algorithm::{Now, Run, Seats, Who};
 use crate::numeric::update;
 use crate::rng::PublicRng;
 
+/// An empty list with the memory of the last round's, which is as long.
+fn reused(list: &mut Box<[u32]>) -> Vec<u32> {
+    let mut list = std::mem::take(list).into_vec();
+    list.clear();
+    list
+}
+
 impl PersFl {
     /// The steps a target is offered: its candidates that answered, with the place of their gradient.
     pub(super) fn offers<'a>(
@@ -87,7 +94,7 @@ impl PersFl {
     ) -> Who {
         let (run, members) = (now.at.run, now.at.members);
         let targets = run.targets.as_ref().map_or(members.len(), |targets| targets.len());
-        let mut candidates = Vec::with_capacity(targets * self.candidates as usize);
+        let mut candidates = reused(&mut server.candidates);
         let (count, clients) = (self.candidates, members.len());
         for target in 0..targets {
             let client = client_of(run, target);
@@ -100,32 +107,32 @@ impl PersFl {
                 }
             }
         }
-        let mut begins = vec![0u32; members.len() + 1];
-        for &candidate in &candidates {
-            begins[candidate as usize + 1] += 1;
+        // How often a client is a candidate, and as which of its times it is one here.
+        let mut times = vec![0u32; clients];
+        let mut places = reused(&mut server.places);
+        places.extend(candidates.iter().map(|&candidate| {
+            times[candidate as usize] += 1;
+            times[candidate as usize] - 1
+        }));
+        let asked: Vec<u32> = if targets == 1 {
+            candidates.clone()
+        } else {
+            (0..clients as u32).filter(|&i| times[i as usize] > 0).collect()
+        };
+        let mut first = 0;
+        for &i in &asked {
+            let seat = seats.get_mut(i as usize);
+            (seat.offered, seat.first) = (times[i as usize], first);
+            first += seat.offered;
         }
-        for i in 1..begins.len() {
-            begins[i] += begins[i - 1];
-        }
-        let mut next = begins.clone();
-        let (mut probes, mut places) = (vec![0u32; candidates.len()], Vec::with_capacity(candidates.len()));
-        for (i, &candidate) in candidates.iter().enumerate() {
-            let at = &mut next[candidate as usize];
-            probes[*at as usize] = (i / self.candidates as usize) as u32;
-            places.push(*at - begins[candidate as usize]);
-            *at += 1;
-        }
-        let mut asked = Vec::new();
-        for i in 0..members.len() {
-            let offered = begins[i + 1] - begins[i];
-            if offered > 0 {
-                seats.get_mut(i).offered = offered;
-                asked.push(i as u32);
-            }
+        let mut probes = reused(&mut server.probes);
+        probes.resize(candidates.len(), 0);
+        for (i, (&candidate, &place)) in candidates.iter().zip(&places).enumerate() {
+            probes[(seats.get(candidate as usize).first + place) as usize] = (i / count as usize) as u32;
         }
         server.queries += candidates.len() as u64;
         (server.candidates, server.places) = (candidates.into(), places.into());
-        (server.begins, server.probes) = (begins.into(), probes.into());
+        server.probes = probes.into();
         Who::Some(asked)
     }
 }

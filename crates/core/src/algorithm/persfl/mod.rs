@@ -105,8 +105,6 @@ record! {
         candidates: Box<[u32]>,
         /// Which of the models a candidate was shown belongs to the target, in the same order.
         places: Box<[u32]>,
-        /// By client, where its list of targets begins; then the end of the last.
-        begins: Box<[u32]>,
         /// The targets that clients are candidates for, client by client.
         probes: Box<[u32]>,
         /// By client: its gradients, in the order of its targets; empty where it did not answer.
@@ -120,8 +118,9 @@ record! {
     }
     /// What the server keeps for one client.
     pub struct Seat {
-        /// How many models it was sent.
+        /// How many models it was sent, and of a candidate, where its list of targets begins.
         offered: u32,
+        first: u32,
         /// Its last answer.
         choice: u32,
         numbers: Vec<f64>,
@@ -151,6 +150,7 @@ fn client_of(run: &Run, target: usize) -> usize {
 
 impl Algorithm for PersFl {
     const NAME: &'static str = "persfl";
+    const VERSION: u16 = 2;
     const LABELS: &'static [&'static str] = &["probe", "select", "gather", "check"];
     const PERSONAL: &'static [&'static str] = &["client"];
     type Local = Prepared;
@@ -250,13 +250,12 @@ impl Algorithm for PersFl {
         Who::Some(asked)
     }
 
-    fn down(&self, server: &Central, _: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
+    fn down(&self, server: &Central, seat: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
         let d = now.at.run.dimension;
         let model = |target: usize| &server.models[target * d..(target + 1) * d];
         out.models.clear();
         if now.label == PROBE {
-            let id = member.id as usize;
-            for &target in &server.probes[server.begins[id] as usize..server.begins[id + 1] as usize] {
+            for &target in &server.probes[seat.first as usize..][..seat.offered as usize] {
                 out.models.extend_from_slice(model(target as usize));
             }
         } else if self.grouped(now.step) {
@@ -334,8 +333,8 @@ impl Algorithm for PersFl {
     }
 
     fn fits_ask(&self, mine: &Prepared, ask: &Ask<'_, Self>) -> bool {
-        let length = self.model.length(&mine.data);
-        ask.down().models.len().is_multiple_of(length)
+        let (length, sent) = (self.model.length(&mine.data), ask.down().models.len());
+        sent == length || sent.is_multiple_of(length)
     }
 
     fn client(
@@ -347,7 +346,6 @@ impl Algorithm for PersFl {
         spare: Up,
     ) -> Result<Released<Up>, Refusal> {
         let (models, mut numbers) = (&ask.down().models, spare.numbers);
-        numbers.clear();
         if ask.label() == PROBE {
             let scale = if self.summed { 0.5 * mine.data.rows() as f64 } else { 1.0 };
             numbers.resize(models.len(), 0.0);
