@@ -61,7 +61,7 @@ pub trait Random {
     fn choose(&mut self, bound: u32, count: u32) -> Vec<u32> {
         let count = count.min(bound);
         let mut chosen: Vec<u32> = Vec::with_capacity(count as usize);
-        if bound / 64 > 8 * count {
+        if bound / 512 > count {
             // Few of very many: a list is shorter than a bit for everybody.
             for top in bound - count..bound {
                 let pick = self.below(top + 1);
@@ -302,7 +302,7 @@ mod tests {
     fn a_list_and_a_bit_for_everybody_choose_the_same() {
         // The same draws by the textbook; on both sides of where the way changes.
         for (bound, count) in
-            [(99, 20), (64, 64), (65, 1), (1535, 3), (1536, 3), (1600, 3), (4000, 7), (1, 1)]
+            [(99, 20), (64, 64), (65, 1), (2047, 3), (2048, 3), (2100, 3), (4000, 7), (1, 1)]
         {
             for step in 0..20 {
                 let mut rng = PublicRng::named(5, "choose", step, bound);

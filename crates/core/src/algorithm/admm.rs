@@ -99,7 +99,7 @@ pub struct Admm<R> {
 }
 
 record! {
-    /// What the server keeps for one client: phi_k; and while it is missing, the model of the dual step as it went.
+    /// What the server keeps for one client: phi_k; and while it is missing, the model of the dual step at its first miss.
     pub struct Seat { dual: Vec<f64>, since: Vec<f64> }
     /// What a client gets: v_k in a round; the served models at the end.
     pub struct Down { centre: Vec<f64>, averaged: Vec<f64> }

@@ -142,7 +142,7 @@ mod tests {
         bytes[8] = 1;
         fs::write(&path, &bytes).unwrap();
         let version = refusal(&path, &MINE);
-        assert!(version.contains("has checkpoint format 1, but this Fedkin reads format 2"), "{version}");
+        assert!(version.contains("has checkpoint format 1, but this Fedkin reads format 3"), "{version}");
     }
 
     #[test]
