@@ -2,8 +2,8 @@
 //! (`benches/peers/nets_torch.py`) in the same run.
 //!
 //! `cargo bench -p fedkin-core --bench nets [-- PYTHON] [mnist-cnn] [cifar] [har-mlp]`: PYTHON is an interpreter with torch
-//! (default `python3`); without a net, all. A step is forward, backward and the update. The sides take turns, because the machine may be busy; the medians over all
-//! turns are compared, and the fastest are printed beside them.
+//! (default `python3`); without a net, all. A step is forward, backward and the update. The sides take turns, because the
+//! machine may be busy; the medians over all turns are compared, and the fastest are printed beside them.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

@@ -155,37 +155,19 @@ static ZIGGURAT: LazyLock<Ziggurat> = LazyLock::new(|| {
 
 /// A stream that everybody in a run may know.
 #[derive(Debug, Clone)]
-pub struct PublicRng(Stream);
-
-#[allow(clippy::large_enum_variant)] // There are few at a time, on the stack.
-#[derive(Debug, Clone)]
-enum Stream {
-    Open(ChaCha8Rng),
-    Named(u64, &'static str, u32, u32),
-}
+pub struct PublicRng(ChaCha8Rng);
 
 impl PublicRng {
     /// The stream of a run's seed with this name.
     pub fn named(seed: u64, purpose: &str, step: u32, node: u32) -> Self {
-        Self(Stream::Open(ChaCha8Rng::from_seed(key(&seed.to_le_bytes(), purpose, &[step, node]))))
-    }
-
-    /// The same stream, made when the first number is drawn: for those who may draw none.
-    pub(crate) fn named_later(seed: u64, purpose: &'static str, step: u32, node: u32) -> Self {
-        Self(Stream::Named(seed, purpose, step, node))
+        Self(ChaCha8Rng::from_seed(key(&seed.to_le_bytes(), purpose, &[step, node])))
     }
 }
 
 impl Random for PublicRng {
     #[inline]
     fn bits(&mut self) -> u64 {
-        if let Stream::Named(seed, purpose, step, node) = self.0 {
-            *self = Self::named(seed, purpose, step, node);
-        }
-        match &mut self.0 {
-            Stream::Open(stream) => stream.next_u64(),
-            Stream::Named(..) => 0, // It was opened above.
-        }
+        self.0.next_u64()
     }
 }
 
@@ -258,7 +240,6 @@ mod tests {
     #[test]
     fn a_name_is_a_stream() {
         assert_eq!(stream("a").bits(), stream("a").bits());
-        assert_eq!(stream("a").bits(), PublicRng::named_later(1, "a", 2, 3).bits());
         assert_ne!(stream("a").bits(), stream("b").bits());
         assert_ne!(PublicRng::named(1, "a", 2, 3).bits(), PublicRng::named(1, "a", 3, 2).bits());
     }

@@ -239,16 +239,12 @@ impl Parametric {
             }
             return;
         }
-        let mut one = |w: &[f64], out: &mut [f64]| match self {
-            Parametric::Linear(model) => model.gradient(data, strength, w, scale, out, work),
-            Parametric::Softmax(model) => model.gradient(data, strength, w, scale, out),
-            Parametric::Net(_) => {}
-        };
-        if models.len() == length {
-            return one(models, out);
-        }
         for (w, out) in models.chunks_exact(length).zip(out.chunks_exact_mut(length)) {
-            one(w, out);
+            match self {
+                Parametric::Linear(model) => model.gradient(data, strength, w, scale, out, work),
+                Parametric::Softmax(model) => model.gradient(data, strength, w, scale, out),
+                Parametric::Net(_) => {}
+            }
         }
     }
 

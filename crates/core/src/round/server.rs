@@ -197,7 +197,7 @@ impl<A: Algorithm> Server<A> {
         self.touched.clear();
         let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
         let now = Now { step, label, at };
-        let mut rng = PublicRng::named_later(run.seed, "plan", step, self.id);
+        let mut rng = PublicRng::named(run.seed, "plan", step, self.id);
         let mut seats = Seats::new(&mut self.seats, &mut self.touched);
         match algorithm.plan(&mut self.state, &mut seats, now, &mut rng) {
             Who::All => {

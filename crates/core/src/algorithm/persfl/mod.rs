@@ -333,8 +333,8 @@ impl Algorithm for PersFl {
     }
 
     fn fits_ask(&self, mine: &Prepared, ask: &Ask<'_, Self>) -> bool {
-        let (length, sent) = (self.model.length(&mine.data), ask.down().models.len());
-        sent == length || sent.is_multiple_of(length)
+        let length = self.model.length(&mine.data);
+        ask.down().models.len().is_multiple_of(length)
     }
 
     fn client(
