@@ -317,7 +317,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--targets", type=int, default=5)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=5, help="time: the fastest of so many")
     parser.add_argument("--style", choices=["plain", "batched", "loop"], default="batched", help="time: all candidates at once, or in turn")
     parser.add_argument("--guard", action="store_true", help="fig3: refuse steps as accept = \"guard\" does")
     s = parser.parse_args()

@@ -4,6 +4,7 @@
 //! first. Its schema (names and types) is text that both sides of a connection compare.
 
 use blake3::hazmat::HasherExt;
+use std::borrow::Cow;
 use thiserror::Error;
 
 /// Where values go: bytes, a digest, or the door that looks for bad numbers.
@@ -256,6 +257,7 @@ pub struct Door {
 
 impl Sink for Door {
     fn bytes(&mut self, _: &[u8]) {}
+    #[inline]
     fn numbers(&mut self, numbers: &[f64]) {
         // A number that is not finite makes the sum so, too.
         self.norm2 += crate::numeric::norm2(numbers);
@@ -464,6 +466,20 @@ impl<T: Codec> Codec for Box<[T]> {
     fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
         let count = reader.length(0)?;
         Ok(T::get_all(reader, count)?.into_boxed_slice())
+    }
+}
+
+/// Bytes that are mostly constants.
+impl Codec for Cow<'static, [u8]> {
+    fn schema() -> String {
+        Box::<[u8]>::schema()
+    }
+    fn put<S: Sink>(&self, sink: &mut S) {
+        sink.length(self.len());
+        u8::put_all(self, sink);
+    }
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Ok(Cow::Owned(Box::<[u8]>::get(reader)?.into_vec()))
     }
 }
 

@@ -4,6 +4,10 @@
 //! The order is part of the source, so it does not depend on the cache, the SIMD width or the thread
 //! count. No `mul_add`, and elementary functions come from `libm`: `std` leaves their precision open.
 
+mod cholesky;
+
+pub use cholesky::Cholesky;
+
 use wide::f64x4;
 
 const LANES: usize = 8;
@@ -74,8 +78,16 @@ fn sums_of<const R: usize>(rows: [&[f64]; R], x: &[f64], term: impl Fn(f64x4, f6
 /// Inner product of two vectors of the same length.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     debug_assert_eq!(a.len(), b.len());
-    let [sum] = sums_of([a], b, |x, y| x * y);
-    fold(sum)
+    // What `sums_of` does for one row: halves take turns.
+    let ((halves, a_rest), (others, b_rest)) = (a.as_chunks::<HALF>(), b.as_chunks::<HALF>());
+    let (mut next, mut last) = (f64x4::ZERO, f64x4::ZERO);
+    for (a, b) in halves.iter().zip(others) {
+        (next, last) = (last, next + quad(a) * quad(b));
+    }
+    if !a_rest.is_empty() {
+        next += padded(a_rest) * padded(b_rest);
+    }
+    fold([next, last])
 }
 
 /// The sums of `dot` with `x`, of so many rows at the begin of a matrix.
@@ -90,12 +102,22 @@ fn first_rows<const R: usize>(matrix: &[f64], x: &[f64]) -> [Lanes; R] {
 pub fn products(matrix: &[f64], x: &[f64], out: &mut [f64]) {
     let columns = x.len();
     debug_assert_eq!(matrix.len(), columns * out.len());
+    // Of few whole vectors all stay in registers, and nothing is left to count.
+    match (columns / HALF, columns % HALF) {
+        (1, 0) => return short_products::<1>(matrix, x, out),
+        (2, 0) => return short_products::<2>(matrix, x, out),
+        (3, 0) => return short_products::<3>(matrix, x, out),
+        (4, 0) => return short_products::<4>(matrix, x, out),
+        (5, 0) => return short_products::<5>(matrix, x, out),
+        (6, 0) => return short_products::<6>(matrix, x, out),
+        (7, 0) => return short_products::<7>(matrix, x, out),
+        (8, 0) => return short_products::<8>(matrix, x, out),
+        _ => {}
+    }
     let mut left = matrix;
     let (fours, rest) = out.as_chunks_mut::<4>();
     for out in fours {
-        // Four folds side by side.
-        let [a, b, c, d] = f64x4::transpose(first_rows(left, x).map(|[low, high]| low + high));
-        *out = ((a + c) + (b + d)).to_array();
+        *out = folds(first_rows(left, x).map(|[low, high]| low + high));
         left = &left[4 * columns..];
     }
     let (twos, rest) = rest.as_chunks_mut::<2>();
@@ -108,10 +130,71 @@ pub fn products(matrix: &[f64], x: &[f64], out: &mut [f64]) {
     }
 }
 
+/// Four folds side by side, of lanes whose halves are added.
+#[allow(clippy::inline_always)] // As above.
+#[inline(always)]
+fn folds(sums: [f64x4; 4]) -> [f64; 4] {
+    let [a, b, c, d] = f64x4::transpose(sums);
+    ((a + c) + (b + d)).to_array()
+}
+
+/// `products` for rows of `H` whole vectors, with the same sums.
+fn short_products<const H: usize>(matrix: &[f64], x: &[f64], out: &mut [f64]) {
+    let (rows, x) = (matrix.as_chunks::<HALF>().0.as_chunks::<H>().0, x.as_chunks::<HALF>().0);
+    let Some(x) = x.first_chunk::<H>().map(|x| x.map(|x| quad(&x))) else { return };
+    let lanes = |row: &[[f64; HALF]; H]| {
+        let mut sums = [f64x4::ZERO; 2];
+        for h in 0..H {
+            sums[h % 2] += quad(&row[h]) * x[h];
+        }
+        sums
+    };
+    let ((fours, rest), (rows, rows_rest)) = (out.as_chunks_mut::<4>(), rows.as_chunks::<4>());
+    for (out, rows) in fours.iter_mut().zip(rows) {
+        let sums = [lanes(&rows[0]), lanes(&rows[1]), lanes(&rows[2]), lanes(&rows[3])];
+        *out = folds(sums.map(|[low, high]| low + high));
+    }
+    for (out, row) in rest.iter_mut().zip(rows_rest) {
+        *out = fold(lanes(row));
+    }
+}
+
 /// Squared Euclidean norm.
-#[inline]
 pub fn norm2(a: &[f64]) -> f64 {
-    dot(a, a)
+    // `dot` of a vector with itself, which is read once.
+    let (halves, rest) = a.as_chunks::<HALF>();
+    match (halves.len(), rest.len()) {
+        (1, 0) => return short_norm2::<1>(halves),
+        (2, 0) => return short_norm2::<2>(halves),
+        (3, 0) => return short_norm2::<3>(halves),
+        (4, 0) => return short_norm2::<4>(halves),
+        (5, 0) => return short_norm2::<5>(halves),
+        (6, 0) => return short_norm2::<6>(halves),
+        (7, 0) => return short_norm2::<7>(halves),
+        (8, 0) => return short_norm2::<8>(halves),
+        _ => {}
+    }
+    let (mut next, mut last) = (f64x4::ZERO, f64x4::ZERO);
+    for half in halves {
+        let half = quad(half);
+        (next, last) = (last, next + half * half);
+    }
+    if !rest.is_empty() {
+        next += padded(rest) * padded(rest);
+    }
+    fold([next, last])
+}
+
+/// `norm2` of `H` whole vectors, with the same sums.
+#[allow(clippy::inline_always)] // As above.
+#[inline(always)]
+fn short_norm2<const H: usize>(halves: &[[f64; HALF]]) -> f64 {
+    let mut sums = [f64x4::ZERO; 2];
+    let Some(halves) = halves.first_chunk::<H>() else { return 0.0 };
+    for (h, half) in halves.iter().enumerate() {
+        sums[h % 2] += quad(half) * quad(half);
+    }
+    fold(sums)
 }
 
 /// Squared Euclidean distance of two vectors of the same length.
@@ -142,6 +225,18 @@ pub fn update(y: &mut [f64], x: &[f64], f: impl Fn(f64, f64) -> f64) {
     }
 }
 
+/// Appends `f(a, b)` entry by entry.
+#[inline]
+pub fn extend_with(out: &mut Vec<f64>, a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) {
+    debug_assert_eq!(a.len(), b.len());
+    let ((blocks, a_rest), (others, b_rest)) = (a.as_chunks::<HALF>(), b.as_chunks::<HALF>());
+    for (a, b) in blocks.iter().zip(others) {
+        let block: [f64; HALF] = std::array::from_fn(|i| f(a[i], b[i]));
+        out.extend_from_slice(&block);
+    }
+    out.extend(a_rest.iter().zip(b_rest).map(|(a, b)| f(*a, *b)));
+}
+
 /// `y += alpha * x`.
 #[inline]
 pub fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
@@ -159,124 +254,6 @@ pub fn scale(alpha: f64, y: &mut [f64]) {
 /// `mean += weight * (value - mean)`: one step of an exponential average.
 pub fn blend(mean: &mut [f64], value: &[f64], weight: f64) {
     update(mean, value, |mean, value| mean + weight * (value - mean));
-}
-
-/// A Cholesky factor, lower triangle packed by rows: `n (n + 1) / 2` numbers. The diagonal holds
-/// reciprocals: a solve multiplies where it would divide.
-#[derive(Debug, Clone, Default)]
-pub struct Cholesky {
-    order: usize,
-    lower: Vec<f64>,
-}
-
-fn row(packed: &[f64], i: usize) -> &[f64] {
-    let start = i * (i + 1) / 2;
-    &packed[start..=start + i]
-}
-
-impl Cholesky {
-    /// Factors a symmetric positive definite matrix given by its packed lower triangle.
-    /// `None` where a pivot is not positive (the matrix is not positive definite, or not finite).
-    pub fn factor(mut packed: Vec<f64>, order: usize) -> Option<Self> {
-        debug_assert_eq!(packed.len(), order * (order + 1) / 2);
-        for i in 0..order {
-            let (done, rest) = packed.split_at_mut(i * (i + 1) / 2);
-            let current = &mut rest[..=i];
-            for j in 0..i {
-                let above = row(done, j);
-                current[j] = (current[j] - dot(&current[..j], &above[..j])) * above[j];
-            }
-            let pivot = current[i] - norm2(&current[..i]);
-            if !(pivot > 0.0 && pivot.is_finite()) {
-                return None;
-            }
-            current[i] = 1.0 / pivot.sqrt();
-        }
-        Some(Self { order, lower: packed })
-    }
-
-    /// The number of rows.
-    pub fn order(&self) -> usize {
-        self.order
-    }
-
-    /// Replaces `b` by the solution of `A x = b`.
-    pub fn solve(&self, b: &mut [f64]) {
-        debug_assert_eq!(b.len(), self.order);
-        // Every step waits for the one before: with the order known, sums wait in registers.
-        match self.order {
-            1 => return solve_short::<1>(&self.lower, b),
-            2 => return solve_short::<2>(&self.lower, b),
-            3 => return solve_short::<3>(&self.lower, b),
-            4 => return solve_short::<4>(&self.lower, b),
-            5 => return solve_short::<5>(&self.lower, b),
-            6 => return solve_short::<6>(&self.lower, b),
-            7 => return solve_short::<7>(&self.lower, b),
-            8 => return solve_short::<8>(&self.lower, b),
-            9 => return solve_short::<9>(&self.lower, b),
-            10 => return solve_short::<10>(&self.lower, b),
-            _ => {}
-        }
-        for i in 0..self.order {
-            let current = row(&self.lower, i);
-            b[i] = (b[i] - short_dot(&current[..i], &b[..i])) * current[i];
-        }
-        for i in (0..self.order).rev() {
-            let current = row(&self.lower, i);
-            let x = b[i] * current[i];
-            b[i] = x;
-            axpy(-x, &current[..i], &mut b[..i]);
-        }
-    }
-
-    /// Replaces `b` by the solution of `R' x = b`, where `A = R R'`. From a standard normal `b` comes a normal
-    /// `x` whose covariance is the inverse of `A`.
-    pub fn solve_transposed(&self, b: &mut [f64]) {
-        debug_assert_eq!(b.len(), self.order);
-        for i in (0..self.order).rev() {
-            let current = row(&self.lower, i);
-            let x = b[i] * current[i];
-            b[i] = x;
-            axpy(-x, &current[..i], &mut b[..i]);
-        }
-    }
-}
-
-/// The solve of a system of `N` equations, at most 16: the same sums in the same order as the long way.
-fn solve_short<const N: usize>(lower: &[f64], out: &mut [f64]) {
-    let (Some(lower), Some(out)) = (lower.get(..N * (N + 1) / 2), out.first_chunk_mut::<N>()) else { return };
-    let mut b = *out;
-    for i in 0..N {
-        let start = i * (i + 1) / 2;
-        let mut sum = 0.0;
-        for j in 0..i {
-            sum += lower[start + j] * b[j];
-        }
-        b[i] = (b[i] - sum) * lower[start + i];
-    }
-    for i in (0..N).rev() {
-        let start = i * (i + 1) / 2;
-        let x = b[i] * lower[start + i];
-        b[i] = x;
-        for j in 0..i {
-            b[j] += -x * lower[start + j];
-        }
-    }
-    *out = b;
-}
-
-/// `dot`, but one plain sum where the vectors are so short that eight lanes cost more than they bring.
-/// Which of the two it is depends on the length alone.
-#[inline]
-fn short_dot(a: &[f64], b: &[f64]) -> f64 {
-    if a.len() > 16 {
-        return dot(a, b);
-    }
-    let mut sum = 0.0;
-    for (x, y) in a.iter().zip(b) {
-        sum += x * y;
-    }
-    sum
 }
 
 /// `out = scale * start + sum_i weight_i * row_i`, every entry summed in the order of the rows.
@@ -315,13 +292,20 @@ fn columns_of<const W: usize>(
     if let (Some(out), Some(start)) = (out[at..].first_chunk_mut::<W>(), start[at..].first_chunk::<W>()) {
         // The columns stay in registers while all rows pass.
         let mut sum = start.map(|start| scale * start);
-        let mut left = &rows[at..];
-        for weight in weights {
-            let Some(row) = left.first_chunk::<W>() else { break };
+        let mut pass = |weight: f64, row: &[f64; W]| {
             for i in 0..W {
                 sum[i] += weight * row[i];
             }
-            left = left.get(columns..).unwrap_or_default();
+        };
+        if columns == W {
+            weights.iter().zip(rows.as_chunks::<W>().0).for_each(|(weight, row)| pass(*weight, row));
+        } else {
+            let mut left = &rows[at..];
+            for weight in weights {
+                let Some(row) = left.first_chunk::<W>() else { break };
+                pass(*weight, row);
+                left = left.get(columns..).unwrap_or_default();
+            }
         }
         *out = sum;
     }
@@ -441,29 +425,15 @@ mod tests {
                     assert_eq!(out.to_bits(), dot(row, &x).to_bits());
                     let apart = by_lanes(row, &x, |a, b| (a - b) * (a - b));
                     assert_eq!(distance2(row, &x).to_bits(), apart.to_bits());
+                    assert_eq!(norm2(row).to_bits(), by_lanes(row, row, |a, b| a * b).to_bits());
                 }
             }
         }
     }
 
     #[test]
-    fn cholesky_solves_and_refuses_what_is_not_positive() {
-        // A = [[4, 2], [2, 3]]; A [1, -1] = [2, -1]
-        let factor = Cholesky::factor(vec![4.0, 2.0, 3.0], 2).unwrap();
-        let mut b = [2.0, -1.0];
-        factor.solve(&mut b);
-        assert!((b[0] - 1.0).abs() < 1e-15 && (b[1] + 1.0).abs() < 1e-15);
-        // R' = [[2, 1], [0, sqrt 2]]; R' [1, 1] = [3, sqrt 2]
-        let mut b = [3.0, 2f64.sqrt()];
-        factor.solve_transposed(&mut b);
-        assert!((b[0] - 1.0).abs() < 1e-15 && (b[1] - 1.0).abs() < 1e-15);
-        assert!(Cholesky::factor(vec![1.0, 2.0, 1.0], 2).is_none());
-        assert!(Cholesky::factor(vec![f64::NAN], 1).is_none());
-    }
-
-    #[test]
     fn combining_rows_equals_adding_them_one_by_one() {
-        for columns in [1, 7, 8, 9, 60] {
+        for columns in [1, 4, 7, 8, 9, 20, 32, 36, 60] {
             let rows: Vec<f64> = (0..3 * columns).map(|i| 0.1 * i as f64 - 1.0).collect();
             let start: Vec<f64> = (0..columns).map(|i| 0.3 * i as f64).collect();
             let weights = [0.7, -1.3, 2.1];
@@ -474,6 +444,17 @@ mod tests {
                 axpy(*weight, row, &mut plain);
             }
             assert_eq!(out, plain);
+        }
+    }
+
+    #[test]
+    fn entries_are_appended_one_by_one() {
+        for length in 0..20u8 {
+            let a: Vec<f64> = (0..length).map(f64::from).collect();
+            let mut out = vec![-1.0];
+            extend_with(&mut out, &a, &a, |x, y| 2.0 * x + y);
+            assert_eq!(out[0], -1.0);
+            assert_eq!(out[1..], a.iter().map(|x| 3.0 * x).collect::<Vec<f64>>());
         }
     }
 

@@ -70,6 +70,19 @@ pub trait Random {
             chosen.sort_unstable();
             return chosen;
         }
+        if bound <= u128::BITS {
+            // A bit for everybody that stays in registers.
+            let mut taken = 0u128;
+            for top in bound - count..bound {
+                let pick = self.below(top + 1);
+                taken |= 1 << if taken >> pick & 1 == 1 { top } else { pick };
+            }
+            while taken != 0 {
+                chosen.push(taken.trailing_zeros());
+                taken &= taken - 1;
+            }
+            return chosen;
+        }
         let mut taken = vec![0u64; bound.div_ceil(64) as usize];
         for top in bound - count..bound {
             let pick = self.below(top + 1);
@@ -160,7 +173,7 @@ pub struct PublicRng(ChaCha8Rng);
 impl PublicRng {
     /// The stream of a run's seed with this name.
     pub fn named(seed: u64, purpose: &str, step: u32, node: u32) -> Self {
-        Self(ChaCha8Rng::from_seed(key(&seed.to_le_bytes(), purpose, &[step, node])))
+        Self(ChaCha8Rng::from_seed(key(seed, purpose, [step, node])))
     }
 }
 
@@ -204,7 +217,7 @@ impl Random for PrivateRng {
 /// The secret of a client in a simulation, where everything follows from the seed.
 /// A deployed client draws its own from the operating system and keeps it.
 pub fn simulated_secret(seed: u64, client: u32) -> [u8; 32] {
-    key(&seed.to_le_bytes(), "client secret, simulation only", &[client])
+    key(seed, "client secret, simulation only", [client])
 }
 
 /// The seed of one Monte Carlo repeat; repeat 0 is the run's own seed.
@@ -212,21 +225,28 @@ pub fn repeat_seed(seed: u64, repeat: u32) -> u64 {
     if repeat == 0 {
         return seed;
     }
-    let bytes = key(&seed.to_le_bytes(), "repeat", &[repeat]);
+    let bytes = key(seed, "repeat", [repeat]);
     u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]])
 }
 
-fn key(root: &[u8], purpose: &str, names: &[u32]) -> [u8; 32] {
-    let mut digest = Digest::default();
-    (root.len() as u32).put(&mut digest);
-    digest.bytes(root);
-    (purpose.len() as u32).put(&mut digest);
-    digest.bytes(purpose.as_bytes());
-    (names.len() as u32).put(&mut digest);
+/// The key of a name: BLAKE3 of the seed, the purpose and the numbers, each with its length before it.
+fn key<const N: usize>(seed: u64, purpose: &str, names: [u32; N]) -> [u8; 32] {
+    // A purpose is a word or a few of this program, never of its users.
+    assert!(purpose.len() <= 64 && N <= 8, "a name that is too long: {purpose}");
+    let (mut message, mut length) = ([0; 128], 0);
+    let mut put = |part: &[u8]| {
+        message[length..length + part.len()].copy_from_slice(part);
+        length += part.len();
+    };
+    put(&8u32.to_le_bytes());
+    put(&seed.to_le_bytes());
+    put(&(purpose.len() as u32).to_le_bytes());
+    put(purpose.as_bytes());
+    put(&(N as u32).to_le_bytes());
     for name in names {
-        name.put(&mut digest);
+        put(&name.to_le_bytes());
     }
-    digest.finish()
+    *blake3::hash(&message[..length]).as_bytes()
 }
 
 #[cfg(test)]
@@ -282,9 +302,19 @@ mod tests {
     #[test]
     fn a_list_and_a_bit_for_everybody_choose_the_same() {
         // The same draws by the textbook; on both sides of where the way changes.
-        for (bound, count) in
-            [(99, 20), (64, 64), (65, 1), (2047, 3), (2048, 3), (2100, 3), (4000, 7), (1, 1)]
-        {
+        for (bound, count) in [
+            (99, 20),
+            (64, 64),
+            (65, 1),
+            (128, 128),
+            (128, 5),
+            (129, 60),
+            (2047, 3),
+            (2048, 3),
+            (2100, 3),
+            (4000, 7),
+            (1, 1),
+        ] {
             for step in 0..20 {
                 let mut rng = PublicRng::named(5, "choose", step, bound);
                 let mut plain: Vec<u32> = Vec::new();

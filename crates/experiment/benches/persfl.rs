@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p fedkin-experiment --bench persfl [-- PYTHON] [one] [federation] [ifca] [all]`: PYTHON is an
 //! interpreter with numpy (default `python3`); without a part, all but `all`, which takes minutes. Drawing the data does
-//! not count on either side, setting up a run does. Best of several runs on each side, because the machine may be busy.
+//! not count on either side, setting up a run does. Best of equally many runs on each side, because the
+//! machine may be busy.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -60,11 +61,11 @@ fn ours(plan: &Plan, runs: u32) -> (f64, f64) {
     (best, score)
 }
 
-fn numpy(python: &str, which: &str, style: &str) -> Option<(f64, f64)> {
+fn numpy(python: &str, which: &str, style: &str, runs: u32) -> Option<(f64, f64)> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/peers/persfl_numpy.py");
     let output = Command::new(python)
         .arg(script)
-        .args(["time", which, "--style", style])
+        .args(["time", which, "--style", style, "--repeats", &runs.to_string()])
         .envs([("OMP_NUM_THREADS", "1"), ("OPENBLAS_NUM_THREADS", "1")])
         .output()
         .ok()?;
@@ -76,7 +77,7 @@ fn compare(python: &str, which: &str, what: &str, plan: &Plan, runs: u32, styles
     let (mine, score) = ours(plan, runs);
     println!("{what}: fedkin {:.2} ms CPU, log10 of the error per coordinate {score:.1}", 1e3 * mine);
     for style in styles {
-        match numpy(python, which, style) {
+        match numpy(python, which, style, runs) {
             Some((peer, score)) => println!(
                 "  numpy, {style}: {:.1} ms CPU, {:.1} times ours, log10 {score:.1}",
                 1e3 * peer,
@@ -131,20 +132,15 @@ fn main() {
     let python = python.map_or("python3", String::as_str);
     let named = words.iter().any(|word| parts.contains(&word.as_str()));
     let wanted = |part: &str| words.iter().any(|word| word == part) || (!named && part != "all");
-    // One thread where CPU time is compared, all of them where a person waits.
-    let threads = usize::from(!wanted("all"));
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().unwrap();
+    // One thread where CPU time is compared, this one as in numpy; all of them where a person waits.
+    let pool = rayon::ThreadPoolBuilder::new();
+    let pool = if wanted("all") { pool } else { pool.num_threads(1).use_current_thread() };
+    pool.build_global().unwrap();
     let zero = set("algorithm.start", Value::Text("zero".into()));
     let log = set("evaluate.metric", Value::Text("log_msd.client".into()));
     if wanted("one") {
-        let plan = plan(
-            "persfl-guard",
-            &[
-                set("run.rounds", Value::Integer(1000)),
-                set("algorithm.candidates", Value::Integer(20)),
-                zero.clone(),
-            ],
-        );
+        // The rule as printed, which is what the peer runs; the guard would be work that the peer does not do.
+        let plan = plan("persfl-fig1a", &[set("run.rounds", Value::Integer(1000)), zero.clone()]);
         let what = "Experiment I, one target, n = 100, d = 20, B = 20, 1000 rounds";
         compare(python, "one", what, &plan, 15, &["plain", "batched", "loop"]);
     }

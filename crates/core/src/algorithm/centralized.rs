@@ -134,13 +134,7 @@ impl Algorithm for Centralized {
         if step == 1 { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
-    fn plan(
-        &self,
-        _: &mut Self::Server,
-        _: &mut Seats<'_, Records>,
-        _: Now<'_>,
-        _: &mut PublicRng,
-    ) -> super::Who {
+    fn plan(&self, _: &mut Self::Server, _: &mut Seats<'_, Records>, _: Now<'_>) -> super::Who {
         super::Who::All
     }
 

@@ -58,7 +58,7 @@ impl Algorithm for Igl {
         if step == 1 { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
-    fn plan(&self, (): &mut (), _: &mut Seats<'_, ()>, _: Now<'_>, _: &mut PublicRng) -> super::Who {
+    fn plan(&self, (): &mut (), _: &mut Seats<'_, ()>, _: Now<'_>) -> super::Who {
         super::Who::All
     }
 

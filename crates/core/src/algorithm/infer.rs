@@ -137,17 +137,11 @@ impl Algorithm for Inferred {
         Seat { dual: vec![0.0; at.run.dimension], cluster: 0 }
     }
 
-    fn plan(
-        &self,
-        server: &mut Self::Server,
-        _: &mut Seats<'_, Seat>,
-        now: Now<'_>,
-        rng: &mut PublicRng,
-    ) -> Who {
+    fn plan(&self, server: &mut Self::Server, _: &mut Seats<'_, Seat>, now: Now<'_>) -> Who {
         if now.step == self.infer.warm_up + 1 {
             self.part(server, now.at.run);
         }
-        now.at.draw(rng)
+        now.draw()
     }
 
     fn common(&self, server: &Self::Server, now: Now<'_>) -> Models {

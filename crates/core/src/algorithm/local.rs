@@ -114,7 +114,7 @@ impl Algorithm for Local {
         if step <= steps && server.failed.is_none() { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
-    fn plan(&self, _: &mut Central, _: &mut Seats<'_, ()>, _: Now<'_>, _: &mut PublicRng) -> super::Who {
+    fn plan(&self, _: &mut Central, _: &mut Seats<'_, ()>, _: Now<'_>) -> super::Who {
         super::Who::All
     }
 

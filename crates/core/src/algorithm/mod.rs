@@ -163,6 +163,18 @@ pub struct Now<'a> {
     pub at: ServerView<'a>,
 }
 
+impl Now<'_> {
+    /// The public stream of the step, for what a plan draws.
+    pub fn rng(&self) -> PublicRng {
+        PublicRng::named(self.at.run.seed, "plan", self.step, self.at.id)
+    }
+
+    /// The participants the config asks for.
+    pub fn draw(&self) -> Who {
+        self.at.draw(&mut self.rng())
+    }
+}
+
 /// Why an upload was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reject(pub &'static str);
@@ -232,14 +244,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     }
 
     /// Whom to ask. May write what it drew (candidates, fresh models): that is committed with the plan.
-    fn plan(
-        &self,
-        _server: &mut Self::Server,
-        _seats: &mut Seats<'_, Self::Seat>,
-        now: Now<'_>,
-        rng: &mut PublicRng,
-    ) -> Who {
-        now.at.draw(rng)
+    fn plan(&self, _server: &mut Self::Server, _seats: &mut Seats<'_, Self::Seat>, now: Now<'_>) -> Who {
+        now.draw()
     }
 
     /// The broadcast of a step, and of the last message.

@@ -229,6 +229,9 @@ impl Parametric {
         work: &mut Vec<f64>,
     ) {
         let length = self.length(data);
+        if let (Parametric::Linear(model), true) = (self, models.len() == length) {
+            return model.gradient(data, strength, models, scale, out, work);
+        }
         if let Parametric::Net(model) = self {
             // All records are one batch; what running statistics would become is not kept.
             let (records, mut bench) = (Narrow::of(data), Bench::default());

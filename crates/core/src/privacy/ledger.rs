@@ -2,6 +2,7 @@
 
 use super::accountant::{Neighbours, Sampled};
 use super::bound::Trust;
+use std::borrow::Cow;
 
 /// A privacy cost in units of 1e-12 zCDP: whole numbers, so that sums do not depend on their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -113,6 +114,7 @@ impl Account {
         }
     }
 
+    #[inline]
     pub(crate) fn pay(&mut self, charges: &[Charge]) {
         for charge in charges {
             self.spent = self.spent.saturating_add(charge.cost.0);
@@ -152,6 +154,7 @@ impl Charge {
     }
 
     /// Whether two charges differ in how much was released at most.
+    #[inline]
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         // The words are constants, mostly the same ones: their addresses settle it.
         let word = |a: &'static str, b: &'static str| std::ptr::eq(a, b) || a == b;
@@ -168,16 +171,19 @@ impl Charge {
 pub struct Tally(Vec<(Charge, u32, f64)>);
 
 impl Tally {
+    #[inline]
     fn same(a: &Charge, b: &Charge) -> bool {
         a.cost == b.cost && a.steps == b.steps && a.is_like(b)
     }
 
+    #[inline]
     pub(crate) fn count(&mut self, charges: &[Charge]) {
         for charge in charges {
             self.add(charge, 1, charge.sigma);
         }
     }
 
+    #[inline]
     fn add(&mut self, charge: &Charge, count: u32, most: f64) {
         match self.0.iter_mut().find(|(known, _, _)| Self::same(known, charge)) {
             Some((known, total, widest)) => {
@@ -187,8 +193,13 @@ impl Tally {
                 known.sigma = known.sigma.min(charge.sigma);
                 *widest = widest.max(most);
             }
-            None => self.0.push((*charge, count, most)),
+            None => self.begin(charge, count, most),
         }
+    }
+
+    #[cold]
+    fn begin(&mut self, charge: &Charge, count: u32, most: f64) {
+        self.0.push((*charge, count, most));
     }
 
     pub(crate) fn merge(&mut self, other: &mut Tally) {
@@ -215,11 +226,11 @@ crate::record! {
         /// The server.
         server: u32,
         /// What was released.
-        what: Box<[u8]>,
+        what: Cow<'static, [u8]>,
         /// By which mechanism.
-        mechanism: Box<[u8]>,
+        mechanism: Cow<'static, [u8]>,
         /// `enforced`, `assumed, not enforced`, or empty for a disclosure.
-        bound: Box<[u8]>,
+        bound: Cow<'static, [u8]>,
         /// How many clients.
         clients: u32,
         /// How many numbers each, the most where they differ.

@@ -172,12 +172,15 @@ impl<A: Algorithm> Client<A> {
     }
 
     /// Answers an ask. On a refusal nothing is charged and the memory stays as it was.
+    #[allow(clippy::inline_always)] // A call would pass the ask through memory, and wait for it there.
+    #[inline(always)]
     pub(in crate::round) fn answer(
         &mut self,
         algorithm: &A,
         run: &Run,
         ask: Ask<'_, A>,
-        scratch: &mut Scratch<A>,
+        desk: &mut Desk,
+        spare: A::Up,
     ) -> Result<A::Up, Refusal> {
         self.version += 1;
         let mut fetched = match &self.memory {
@@ -195,15 +198,14 @@ impl<A: Algorithm> Client<A> {
         let mut gate = Gate::open(
             Key::new(),
             &self.account,
-            &mut scratch.pending,
+            &mut desk.pending,
             &self.secret,
             step,
             &asked,
             run.privacy.demanded(),
-            &mut scratch.work,
-            &mut scratch.bench,
+            &mut desk.work,
+            &mut desk.bench,
         );
-        let spare = std::mem::take(&mut scratch.up);
         let memory = match (&mut fetched, &mut self.memory) {
             (Some(memory), _) | (None, Kept::Here(memory)) => memory,
             (None, Kept::Away(..)) => return Err(Refusal::Unsolved),
@@ -213,14 +215,14 @@ impl<A: Algorithm> Client<A> {
                 if let Some(memory) = fetched {
                     self.memory.set(memory);
                 }
-                self.account.pay(&scratch.pending);
+                self.account.pay(&desk.pending);
                 if let Some(statement) = &mut self.statement {
-                    statement.pay(step, &scratch.pending);
+                    statement.pay(step, &desk.pending);
                 }
                 Ok(released.into_inner())
             }
             Err(refusal) => {
-                scratch.pending.clear();
+                desk.pending.clear();
                 if let Some(backup) = backup {
                     self.memory.set(backup);
                 }
@@ -259,28 +261,30 @@ pub struct Scratch<A: Algorithm> {
     /// The last broadcast that was read.
     pub(in crate::round) broadcast: Option<Broadcast<A>>,
     pub(in crate::round) down: A::Down,
-    pub(in crate::round) up: A::Up,
-    pub(in crate::round) pending: Vec<Charge>,
-    pub(in crate::round) work: Vec<f64>,
-    pub(in crate::round) bench: Bench,
+    /// An earlier answer, for its memory.
+    pub(in crate::round) spare: A::Up,
+    pub(in crate::round) desk: Desk,
+}
+
+/// What a client works with while it answers.
+#[derive(Default)]
+pub(in crate::round) struct Desk {
+    /// What the last answer was charged.
+    pending: Vec<Charge>,
+    work: Vec<f64>,
+    bench: Bench,
 }
 
 impl<A: Algorithm> Scratch<A> {
     /// What the last answer was charged; nothing where it was a refusal.
     pub fn charges(&self) -> &[Charge] {
-        &self.pending
+        &self.desk.pending
     }
 }
 
 impl<A: Algorithm> Default for Scratch<A> {
     fn default() -> Self {
-        Self {
-            broadcast: None,
-            down: A::Down::default(),
-            up: A::Up::default(),
-            pending: Vec::new(),
-            work: Vec::new(),
-            bench: Bench::default(),
-        }
+        let (broadcast, down, spare, desk) = Default::default();
+        Self { broadcast, down, spare, desk }
     }
 }

@@ -230,15 +230,17 @@ impl<A: Algorithm> ClientNode<A> {
             // The server may know a longer ledger than the one on this disk; it must have its say first.
             return self.beat();
         }
-        let answer = self.client.answer(&self.setting.algorithm, &self.setting.run, ask, scratch);
+        let spare = std::mem::take(&mut scratch.spare);
+        let answer =
+            self.client.answer(&self.setting.algorithm, &self.setting.run, ask, &mut scratch.desk, spare);
         let mut effects = Vec::with_capacity(3);
         let fingerprint = &self.setting.fingerprint;
         let (up, lines) = match answer {
             Ok(up) => {
                 let bytes = up.to_bytes().into_boxed_slice();
-                scratch.up = up;
+                scratch.spare = up;
                 let sent = sent_digest(&self.member, step, Some(&bytes));
-                (Some(bytes), self.chain.extend(&scratch.pending, fingerprint, step, &sent))
+                (Some(bytes), self.chain.extend(scratch.charges(), fingerprint, step, &sent))
             }
             Err(refusal) => {
                 effects.push(Effect::Note(Note::Withheld(step, refusal)));

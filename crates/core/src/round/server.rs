@@ -197,9 +197,8 @@ impl<A: Algorithm> Server<A> {
         self.touched.clear();
         let at = ServerView { run, id: self.id, members: &self.members, neighbours: &self.neighbours };
         let now = Now { step, label, at };
-        let mut rng = PublicRng::named(run.seed, "plan", step, self.id);
         let mut seats = Seats::new(&mut self.seats, &mut self.touched);
-        match algorithm.plan(&mut self.state, &mut seats, now, &mut rng) {
+        match algorithm.plan(&mut self.state, &mut seats, now) {
             Who::All => {
                 if self.asked.len() < self.members.len() {
                     self.asked = (0..self.members.len() as u32).collect();
@@ -235,7 +234,11 @@ impl<A: Algorithm> Server<A> {
         let parts = members.chunks(CHUNK).zip(seats.chunks_mut(CHUNK)).zip(verdicts.chunks_mut(CHUNK));
         parts.zip(folds).enumerate().map(move |(number, (((members, seats), verdicts), fold))| {
             let first = number * CHUNK;
-            let (own, later) = asked.split_at(asked.partition_point(|&p| (p as usize) < first + CHUNK));
+            let end = first + CHUNK;
+            // Mostly all of them: no search.
+            let last = asked.last().is_none_or(|&p| (p as usize) < end);
+            let own = if last { asked.len() } else { asked.partition_point(|&p| (p as usize) < end) };
+            let (own, later) = asked.split_at(own);
             asked = later;
             Chunk { algorithm, state, common, now, members, seats, verdicts, asked: own, first, fold }
         })
@@ -384,26 +387,27 @@ impl<A: Algorithm> Chunk<'_, A> {
     /// Asks every planned client of the chunk in turn and folds the answers: the loop of one process.
     pub fn run(&mut self, clients: &mut [Client<A>], scratch: &mut Scratch<A>) {
         self.clear();
+        // Answers stay in registers from one client to the next; through the scratch they would wait in memory.
+        let mut spare = std::mem::take(&mut scratch.spare);
         for &position in self.asked {
             let i = position as usize - self.first;
             if self.is_asked(i) {
-                let answer = self.ask(i, self.algorithm, self.now.at.run, &mut clients[i], scratch);
-                self.fold_in(i, answer, scratch);
+                let client = &mut clients[i];
+                let answer = self.ask_with(i, self.algorithm, self.now.at.run, client, scratch, spare);
+                self.fold.tally.count(scratch.charges());
+                self.take(i, answer.as_ref().map_err(|refusal| *refusal));
+                spare = answer.unwrap_or_default();
             }
         }
+        scratch.spare = spare;
     }
 
     /// Folds what [`Self::ask`] has just given, with the scratch it was given by. In id order, as `run` does it:
     /// answers may be computed beside each other, and the bits are the same.
     pub fn fold_in(&mut self, i: usize, answer: Result<A::Up, Refusal>, scratch: &mut Scratch<A>) {
-        self.fold.tally.count(&scratch.pending);
-        match answer {
-            Ok(up) => {
-                self.take(i, Ok(&up));
-                scratch.up = up;
-            }
-            Err(refusal) => self.take(i, Err(refusal)),
-        }
+        self.fold.tally.count(scratch.charges());
+        self.take(i, answer.as_ref().map_err(|refusal| *refusal));
+        scratch.spare = answer.unwrap_or_default();
     }
 
     /// What a client would answer in this place, without folding it: `run` does both at once. The method and
@@ -416,12 +420,24 @@ impl<A: Algorithm> Chunk<'_, A> {
         client: &mut Client<A>,
         scratch: &mut Scratch<A>,
     ) -> Result<A::Up, Refusal> {
-        let mut down = std::mem::take(&mut scratch.down);
-        self.down(i, &mut down);
-        let ask = Ask::new(self.now.step, self.now.label, self.common, &down);
-        let answer = client.answer(algorithm, run, ask, scratch);
-        scratch.down = down;
-        answer
+        let spare = std::mem::take(&mut scratch.spare);
+        self.ask_with(i, algorithm, run, client, scratch, spare)
+    }
+
+    #[allow(clippy::inline_always)] // As `Client::answer`.
+    #[inline(always)]
+    fn ask_with(
+        &self,
+        i: usize,
+        algorithm: &A,
+        run: &Run,
+        client: &mut Client<A>,
+        scratch: &mut Scratch<A>,
+        spare: A::Up,
+    ) -> Result<A::Up, Refusal> {
+        self.down(i, &mut scratch.down);
+        let ask = Ask::new(self.now.step, self.now.label, self.common, &scratch.down);
+        client.answer(algorithm, run, ask, &mut scratch.desk, spare)
     }
 
     /// The message for the client at this place of the chunk.

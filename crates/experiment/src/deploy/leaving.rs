@@ -14,6 +14,7 @@ use fedkin_runtime::node::{ClientMachines, ServerMachine};
 use fedkin_runtime::store::read_ledger;
 use fedkin_runtime::{Fault, Judge, Live, Opening, Progress, Summary};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -288,9 +289,9 @@ impl Deployment {
             let sum = tally.entry(key).or_insert_with(|| Line {
                 step: line.step,
                 server,
-                what: line.what.clone(),
-                mechanism: line.mechanism.clone(),
-                bound: line.bound.clone(),
+                what: Cow::Owned(line.what.to_vec()),
+                mechanism: Cow::Owned(line.mechanism.to_vec()),
+                bound: Cow::Owned(line.bound.to_vec()),
                 clients: 0,
                 size: line.size,
                 sigma_least: line.sigma,

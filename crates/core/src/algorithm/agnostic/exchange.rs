@@ -3,11 +3,12 @@
 use super::{Central, PersFlAgnostic, Probe, Seat, is_target};
 use crate::algorithm::{Closed, Kin, Now, Seats, Who};
 use crate::hypothesis::Fitted;
-use crate::rng::{PublicRng, Random};
+use crate::rng::Random;
 
 impl PersFlAgnostic {
     /// Draws the candidates of every target, and tells them what to re-train.
-    pub(super) fn draw(&self, seats: &mut Seats<'_, Seat>, now: Now<'_>, rng: &mut PublicRng) -> Who {
+    pub(super) fn draw(&self, seats: &mut Seats<'_, Seat>, now: Now<'_>) -> Who {
+        let mut rng = now.rng();
         let members = now.at.members;
         let points = self.points(now.at.run);
         let mut asked: Vec<(Vec<u32>, Vec<Probe>)> = members.iter().map(|_| Default::default()).collect();

@@ -281,14 +281,14 @@ impl Algorithm for PersFlAgnostic {
         candidates::enough(Self::NAME, self.candidates, federation.members().len())
     }
 
-    fn plan(&self, _: &mut Central, seats: &mut Seats<'_, Seat>, now: Now<'_>, rng: &mut PublicRng) -> Who {
+    fn plan(&self, _: &mut Central, seats: &mut Seats<'_, Seat>, now: Now<'_>) -> Who {
         let those = |wanted: &dyn Fn(usize) -> bool| {
             Who::Some((0..now.at.members.len()).filter(|&i| wanted(i)).map(|i| i as u32).collect())
         };
         match now.label {
             SETUP => those(&|i| is_target(now.at.run, now.at.members[i].id)),
             SELECT => those(&|i| !seats.get(i).offers.is_empty()),
-            _ => self.draw(seats, now, rng),
+            _ => self.draw(seats, now),
         }
     }
 

@@ -238,12 +238,12 @@ impl<C: Coupling> Algorithm for FedGl<C> {
         }
     }
 
-    fn plan(&self, _: &mut Central, _: &mut Seats<'_, Seat>, now: Now<'_>, rng: &mut PublicRng) -> Who {
+    fn plan(&self, _: &mut Central, _: &mut Seats<'_, Seat>, now: Now<'_>) -> Who {
         match self.shield {
             // The rounds after the one release ask nobody.
             Shield::OneShot(_) if now.label != SCATTER => Who::Some(Vec::new()),
             Shield::OneShot(_) => Who::All,
-            _ => now.at.draw(rng),
+            _ => now.draw(),
         }
     }
 

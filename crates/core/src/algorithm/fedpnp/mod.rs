@@ -250,15 +250,9 @@ impl Algorithm for FedPnp {
         self.round(step, run.rounds)
     }
 
-    fn plan(
-        &self,
-        server: &mut Central,
-        seats: &mut Seats<'_, Seat>,
-        now: Now<'_>,
-        rng: &mut PublicRng,
-    ) -> Who {
+    fn plan(&self, server: &mut Central, seats: &mut Seats<'_, Seat>, now: Now<'_>) -> Who {
         if now.label == ROUND {
-            return now.at.draw(rng);
+            return now.draw();
         }
         if now.label == PROBE {
             server.menu = seats.iter().map(|seat| server.known(seat).clone()).collect();

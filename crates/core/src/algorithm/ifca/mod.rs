@@ -169,16 +169,11 @@ impl Algorithm for Ifca {
         }
     }
 
-    fn plan(
-        &self,
-        server: &mut Attempts,
-        _: &mut Seats<'_, Picked>,
-        now: Now<'_>,
-        rng: &mut PublicRng,
-    ) -> Who {
-        let who = now.at.draw(rng);
+    fn plan(&self, server: &mut Attempts, _: &mut Seats<'_, Picked>, now: Now<'_>) -> Who {
+        let mut rng = now.rng();
+        let who = now.at.draw(&mut rng);
         if now.step > 1 && (now.step - 1).is_multiple_of(now.at.run.rounds) {
-            server.models = Weights(self.fresh(now.at.run, rng));
+            server.models = Weights(self.fresh(now.at.run, &mut rng));
         }
         server.queries += match &who {
             Who::All => now.at.members.len() as u64,

@@ -127,8 +127,10 @@ record! {
         /// The guard of a target.
         watch: Watch,
     }
-    /// PROBE: the models of the targets. SELECT: the steps to choose from, and where rewards are remembered the model
-    /// as it is. GATHER and CHECK: models of groups. At the end: the client's own model.
+    /// PROBE of one target: its model.
+    pub struct Common { model: Vec<f64> }
+    /// PROBE: the models of the targets, where there are several. SELECT: the steps to choose from, and where rewards
+    /// are remembered the model as it is. GATHER and CHECK: models of groups. At the end: the client's own model.
     pub struct Down { models: Vec<f64> }
     /// PROBE: one gradient per model. SELECT: the best step and its loss, or all losses. GATHER: gradient and loss.
     /// CHECK: losses.
@@ -143,6 +145,11 @@ fn target_of(run: &Run, id: u32) -> Option<usize> {
     }
 }
 
+/// Whether all candidates get the same model.
+fn single(run: &Run) -> bool {
+    run.targets.as_ref().is_some_and(|targets| targets.len() == 1)
+}
+
 /// The client behind a number of a target.
 fn client_of(run: &Run, target: usize) -> usize {
     run.targets.as_ref().map_or(target, |targets| targets[target] as usize)
@@ -150,14 +157,14 @@ fn client_of(run: &Run, target: usize) -> usize {
 
 impl Algorithm for PersFl {
     const NAME: &'static str = "persfl";
-    const VERSION: u16 = 2;
+    const VERSION: u16 = 3;
     const LABELS: &'static [&'static str] = &["probe", "select", "gather", "check"];
     const PERSONAL: &'static [&'static str] = &["client"];
     type Local = Prepared;
     type Memory = ();
     type Server = Central;
     type Seat = Seat;
-    type Common = ();
+    type Common = Common;
     type Down = Down;
     type Up = Up;
     type Share = ();
@@ -218,15 +225,9 @@ impl Algorithm for PersFl {
         }
     }
 
-    fn plan(
-        &self,
-        server: &mut Central,
-        seats: &mut Seats<'_, Seat>,
-        now: Now<'_>,
-        rng: &mut PublicRng,
-    ) -> Who {
+    fn plan(&self, server: &mut Central, seats: &mut Seats<'_, Seat>, now: Now<'_>) -> Who {
         if now.label == PROBE {
-            return self.draw(server, seats, now, rng);
+            return self.draw(server, seats, now);
         }
         if self.grouped(now.step) {
             let (asked, queries) = server.groups.lay_out(now.at.members.len());
@@ -250,25 +251,16 @@ impl Algorithm for PersFl {
         Who::Some(asked)
     }
 
+    fn common(&self, server: &Central, now: Now<'_>) -> Common {
+        let broadcast = now.label == PROBE && single(now.at.run);
+        Common { model: if broadcast { server.models.clone() } else { Vec::new() } }
+    }
+
+    #[inline]
     fn down(&self, server: &Central, seat: &Seat, now: Now<'_>, member: &Member, out: &mut Down) {
-        let d = now.at.run.dimension;
-        let model = |target: usize| &server.models[target * d..(target + 1) * d];
         out.models.clear();
-        if now.label == PROBE {
-            for &target in &server.probes[seat.first as usize..][..seat.offered as usize] {
-                out.models.extend_from_slice(model(target as usize));
-            }
-        } else if self.grouped(now.step) {
-            out.models.extend_from_slice(server.groups.sent(member.id as usize, d));
-        } else if let Some(target) = target_of(now.at.run, member.id) {
-            for (_, gradient) in self.offers(server, d, target) {
-                let at = out.models.len();
-                out.models.extend_from_slice(model(target));
-                self.step(&mut out.models[at..], gradient);
-            }
-            if self.sampling.remembers() {
-                out.models.extend_from_slice(model(target));
-            }
+        if now.label != PROBE || !single(now.at.run) {
+            self.own_part(server, seat, now, member, &mut out.models);
         }
     }
 
@@ -294,6 +286,7 @@ impl Algorithm for PersFl {
         (0, 0)
     }
 
+    #[inline]
     fn absorb(&self, _: &Central, seat: &mut Seat, _: Now<'_>, _: &Member, up: &Up, _: &mut Cells) {
         seat.choice = up.choice;
         seat.numbers.clone_from(&up.numbers);
@@ -302,8 +295,6 @@ impl Algorithm for PersFl {
     fn close(&self, server: &mut Central, seats: &mut Seats<'_, Seat>, closed: &Closed<'_>, _: &Cells) {
         let run = closed.now.at.run;
         if closed.now.label == PROBE {
-            // What did not come leaves nothing of an earlier round behind.
-            server.gradients.iter_mut().for_each(Vec::clear);
             for position in closed.values() {
                 std::mem::swap(&mut server.gradients[position], &mut seats.get_mut(position).numbers);
             }
@@ -334,7 +325,8 @@ impl Algorithm for PersFl {
 
     fn fits_ask(&self, mine: &Prepared, ask: &Ask<'_, Self>) -> bool {
         let length = self.model.length(&mine.data);
-        ask.down().models.len().is_multiple_of(length)
+        let broadcast = ask.common().model.len();
+        ask.down().models.len().is_multiple_of(length) && (broadcast == 0 || broadcast == length)
     }
 
     fn client(
@@ -347,6 +339,8 @@ impl Algorithm for PersFl {
     ) -> Result<Released<Up>, Refusal> {
         let (models, mut numbers) = (&ask.down().models, spare.numbers);
         if ask.label() == PROBE {
+            let broadcast = &ask.common().model;
+            let models = if broadcast.is_empty() { models } else { broadcast };
             let scale = if self.summed { 0.5 * mine.data.rows() as f64 } else { 1.0 };
             numbers.resize(models.len(), 0.0);
             self.model.gradients(&mine.data, mine.strength, models, scale, &mut numbers, gate.work);
