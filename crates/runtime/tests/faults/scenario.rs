@@ -109,7 +109,7 @@ impl Scenario {
             world = world.some(1 + rng.below(4));
         }
         let values = Values::check(row.params, &few(row, BTreeMap::new())).unwrap();
-        let world = world.arranged(row.name);
+        let mut world = world.arranged(row.name);
         let mut rates = Rates::draw(rng);
         let wipes_only = rng.below(12) == 0;
         if wipes_only {
@@ -128,6 +128,10 @@ impl Scenario {
             severed = world.federation.topology().edges().filter(|_| rng.below(4) == 0).collect();
         }
         let hurry = [60, 200, 600][rng.below(3) as usize];
+        if row.name.starts_with("persfl") && rng.below(2) == 0 {
+            // One target: its model is broadcast.
+            world.run.targets = Some([rng.below(world.federation.members().len() as u32)].into());
+        }
         Self { seed, row, values, world, mode, rates, trouble, wipes_only, hurry, silent, severed }
     }
 
