@@ -1,13 +1,12 @@
 //! The records of one client.
 
-use crate::aligned::Aligned;
 use thiserror::Error;
 
 /// Features by rows and one target per row; finite, rectangular, never empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     columns: usize,
-    features: Aligned,
+    features: Vec<f64>,
     targets: Vec<f64>,
 }
 
@@ -66,7 +65,7 @@ impl Dataset {
         if let Some(i) = targets.iter().position(|x| !x.is_finite()) {
             return Err(DatasetError::Target { row: i + 1, value: targets[i] });
         }
-        Ok(Self { columns, features: features.into(), targets })
+        Ok(Self { columns, features, targets })
     }
 
     /// Number of records.
@@ -102,7 +101,7 @@ impl Dataset {
             features.extend_from_slice(self.row(i));
             features.push(1.0);
         }
-        Self { columns: self.columns + 1, features: features.into(), targets: self.targets.clone() }
+        Self { columns: self.columns + 1, features, targets: self.targets.clone() }
     }
 
     /// The same records with every feature vector scaled down to at most this norm.

@@ -12,7 +12,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
 
 pub mod algorithm;
-mod aligned;
 pub mod codec;
 pub mod dataset;
 pub mod denoise;

@@ -104,16 +104,22 @@ pub fn products(matrix: &[f64], x: &[f64], out: &mut [f64]) {
     debug_assert_eq!(matrix.len(), columns * out.len());
     // Of few whole vectors all stay in registers, and nothing is left to count.
     match (columns / HALF, columns % HALF) {
-        (1, 0) => return short_products::<1>(matrix, x, out),
-        (2, 0) => return short_products::<2>(matrix, x, out),
-        (3, 0) => return short_products::<3>(matrix, x, out),
-        (4, 0) => return short_products::<4>(matrix, x, out),
-        (5, 0) => return short_products::<5>(matrix, x, out),
-        (6, 0) => return short_products::<6>(matrix, x, out),
-        (7, 0) => return short_products::<7>(matrix, x, out),
-        (8, 0) => return short_products::<8>(matrix, x, out),
-        _ => {}
+        (1, 0) => short_products::<1>(matrix, x, out),
+        (2, 0) => short_products::<2>(matrix, x, out),
+        (3, 0) => short_products::<3>(matrix, x, out),
+        (4, 0) => short_products::<4>(matrix, x, out),
+        (5, 0) => short_products::<5>(matrix, x, out),
+        (6, 0) => short_products::<6>(matrix, x, out),
+        (7, 0) => short_products::<7>(matrix, x, out),
+        (8, 0) => short_products::<8>(matrix, x, out),
+        _ => long_products(matrix, x, out),
     }
+}
+
+/// `products` for rows of any length. On its own, as the compiler allots its registers worse beside the short ones.
+#[inline(never)]
+fn long_products(matrix: &[f64], x: &[f64], out: &mut [f64]) {
+    let columns = x.len();
     let mut left = matrix;
     let (fours, rest) = out.as_chunks_mut::<4>();
     for out in fours {

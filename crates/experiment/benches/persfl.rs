@@ -142,7 +142,7 @@ fn main() {
         // The rule as printed, which is what the peer runs; the guard would be work that the peer does not do.
         let plan = plan("persfl-fig1a", &[set("run.rounds", Value::Integer(1000)), zero.clone()]);
         let what = "Experiment I, one target, n = 100, d = 20, B = 20, 1000 rounds";
-        compare(python, "one", what, &plan, 15, &["plain", "batched", "loop"]);
+        compare(python, "one", what, &plan, 45, &["plain", "batched", "loop"]);
     }
     if wanted("federation") {
         let target = set("algorithm.targets", Value::Text("client-000000".into()));
