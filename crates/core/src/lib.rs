@@ -5,6 +5,8 @@
 //! - [`eigen`]: the spectrum of a symmetric matrix.
 //! - [`hypothesis`]: trees, nearest neighbours and forests, fitted to weighted records.
 //! - [`model`]: objective, gradient, proximal step, prediction.
+//! - [`table`]: rows by name, of which registries are made.
+//! - [`settings`]: tables of parameters as structs; [`params`]: the tables.
 //! - [`privacy`]: what may leave a client, at which price, written down where.
 //! - [`algorithm`]: the trait every method implements, and the registry of methods.
 //! - [`fingerprint`]: a digest of how this machine computes.
@@ -26,7 +28,9 @@ pub mod params;
 pub mod privacy;
 pub mod rng;
 pub mod round;
+pub mod settings;
 pub mod signals;
+pub mod table;
 
 pub use dataset::{Dataset, DatasetError};
 pub use federation::{Arrange, Entry, Federation, FederationError, Member};

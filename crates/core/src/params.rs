@@ -139,6 +139,25 @@ impl Values {
         if problems.is_empty() { Ok(Self(values)) } else { Err(problems) }
     }
 
+    /// The defaults of a table. A key without one that must be there has an empty or zero value of its kind: for a
+    /// program that fills it in.
+    pub fn presets(params: &[Param]) -> Self {
+        let value = |param: &Param| match param.preset.value() {
+            None if matches!(param.preset, Preset::Required) => Some(param.kind.blank()),
+            value => value,
+        };
+        Self(params.iter().filter_map(|param| Some((param.name.to_string(), value(param)?))).collect())
+    }
+
+    /// The values of a nested table that was accepted.
+    pub fn of_table(value: Option<&Value>) -> Result<Self, String> {
+        match value {
+            Some(Value::Table(table)) => Ok(Self(table.clone())),
+            Some(other) => Err(format!("expected a table, found {other}")),
+            None => Err("expected a table, and the key is absent".into()),
+        }
+    }
+
     /// A value, if the key is there.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
@@ -210,6 +229,15 @@ impl Preset {
 }
 
 impl Kind {
+    /// A number above 0.
+    pub const ABOVE_ZERO: Self = Self::Number { least: 0.0, most: f64::INFINITY, open: true };
+    /// A number from 0 on.
+    pub const FROM_ZERO: Self = Self::Number { least: 0.0, most: f64::INFINITY, open: false };
+    /// A number from 0 to 1.
+    pub const SHARE: Self = Self::Number { least: 0.0, most: 1.0, open: false };
+    /// A whole number from 1 on.
+    pub const COUNT: Self = Self::Integer { least: 1, most: u32::MAX as i64 };
+
     /// The tables that a value of this kind may hold, for whoever lists all keys.
     pub fn tables(&self) -> Vec<&'static [Param]> {
         match self {
@@ -280,6 +308,20 @@ impl Kind {
                 }
             }
             _ => wrong(format!("expected {self}, found {value}")),
+        }
+    }
+
+    /// An empty or zero value of this kind.
+    fn blank(&self) -> Value {
+        match self {
+            Kind::Number { .. } => Value::Number(0.0),
+            Kind::Integer { .. } => Value::Integer(0),
+            Kind::Flag => Value::Flag(false),
+            Kind::Text | Kind::Path => Value::Text(String::new()),
+            Kind::Choice(words) => Value::Text(words.first().copied().unwrap_or_default().into()),
+            Kind::List(_) => Value::List(Vec::new()),
+            Kind::Table(params) => Value::Table(Values::presets(params).0),
+            Kind::Either(kinds) => kinds.first().map_or(Value::Flag(false), Kind::blank),
         }
     }
 
