@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, Facts, STRONG, count, paint};
 use clap::CommandFactory;
-use fedkin_core::algorithm::registry::{self, Row};
+use fedkin_core::algorithm::registry::Row;
 use fedkin_core::params::{Param, Preset};
-use fedkin_experiment::{Plan, Prepared, config, tables};
+use fedkin_experiment::{Plan, Prepared, Registry, config};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -39,20 +39,20 @@ struct Methods {
 }
 
 /// Lists the methods, or shows one.
-pub(crate) fn algorithms(args: &args::Algorithms) -> Result<(), Failure> {
+pub(crate) fn algorithms(registry: &Registry, args: &args::Algorithms) -> Result<(), Failure> {
     match &args.name {
         None if args.json => {
-            output::json(&Methods { algorithms: registry::TABLE.iter().map(method).collect() })
+            output::json(&Methods { algorithms: registry.methods().iter().map(method).collect() })
         }
         None => {
             let mut facts = Facts::default();
-            for row in registry::TABLE {
+            for row in registry.methods() {
                 facts.add(row.name, row.summary);
             }
             output::say(&format!("{}\nfedkin algorithms NAME shows the parameters of one.", facts.text()))
         }
         Some(name) => {
-            let row = registry::find(name).map_err(Failure::Usage)?;
+            let row = registry.methods().find(name).map_err(|error| Failure::Usage(error.to_string()))?;
             let found = method(row);
             if args.json { output::json(&found) } else { output::say(&described(&found)) }
         }
@@ -120,19 +120,19 @@ fn described(method: &Method) -> String {
 }
 
 /// Checks a config with all its curves, and the data of its first repeat.
-pub(crate) fn check(args: &args::Check) -> Result<(), Failure> {
-    let source = input::read(&args.file)?;
+pub(crate) fn check(registry: &Registry, args: &args::Check) -> Result<(), Failure> {
+    let parsed = input::parse(&args.file)?;
     let overrides = input::overrides(&args.set)?;
     let base = input::base(&args.file);
-    let prepared = Prepared::new(&source, &base, &overrides)?;
+    let prepared = Prepared::of(registry, &parsed, &base, &overrides)?;
     prepared.suits()?;
     for doubt in prepared.doubts() {
         output::warn(doubt);
     }
-    let plan = Plan::load(&source, &base, &overrides, &[])?;
+    let plan = Plan::of(registry, &parsed, &base, &overrides, &[])?;
     let world = plan.world(0)?;
     let mut facts = Facts::default();
-    facts.add("config", format!("{} is fine", source.name));
+    facts.add("config", format!("{} is fine", parsed.name()));
     facts.add("method", plan.row.name);
     facts.add(
         "data",
@@ -152,8 +152,8 @@ pub(crate) fn check(args: &args::Check) -> Result<(), Failure> {
 }
 
 /// Prints the reference of all keys.
-pub(crate) fn reference() -> Result<(), Failure> {
-    output::say(&config::reference(&tables()))
+pub(crate) fn reference(registry: &Registry) -> Result<(), Failure> {
+    output::say(&config::reference(&registry.tables()))
 }
 
 /// Prints a completion script.

@@ -10,7 +10,7 @@ Exit codes:
   1    unexpected: a defect of Fedkin itself
   2    something to put right: arguments, config, data, a full disk
   3    a privacy claim does not hold
-  4    the method diverged
+  4    the run cannot go on: the method diverged, or nobody answers
   130  interrupted (Ctrl-C); the same command goes on from the last checkpoint
 
 With --json a command prints one JSON object on standard output and nothing else; errors are text on
@@ -378,10 +378,52 @@ pub(crate) struct Completions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure;
     use clap::CommandFactory;
 
     #[test]
     fn the_declarations_fit_together() {
         Args::command().debug_assert();
+    }
+
+    /// The names of a command and of those below it, as they are typed.
+    fn commands(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
+        for inner in command.get_subcommands() {
+            let path = [path, &[inner.get_name().to_string()]].concat();
+            commands(inner, &path, all);
+            all.push(path);
+        }
+    }
+
+    #[test]
+    fn help_names_every_command_and_every_exit_code() {
+        let help = Args::command().render_long_help().to_string();
+        let mut all = Vec::new();
+        commands(&Args::command(), &[], &mut all);
+        assert!(all.len() >= 18, "{all:?}");
+        for path in &all {
+            let mut above = &mut Args::command();
+            for name in &path[..path.len() - 1] {
+                above = above.find_subcommand_mut(name).unwrap();
+            }
+            let name = &path[path.len() - 1];
+            let listed = above.render_long_help().to_string();
+            assert!(listed.contains(&format!("\n  {name} ")), "{path:?}\n{listed}");
+            let words = std::iter::once("fedkin").chain(path.iter().map(String::as_str)).chain(["--help"]);
+            let shown = Args::try_parse_from(words).unwrap_err();
+            assert_eq!(shown.kind(), clap::error::ErrorKind::DisplayHelp, "{path:?}");
+            assert!(shown.to_string().lines().next().is_some_and(|line| !line.is_empty()), "{path:?}");
+        }
+        let failures = [
+            Failure::Closed,
+            Failure::Unexpected(String::new()),
+            Failure::Usage(String::new()),
+            Failure::Refuted(String::new()),
+            Failure::Interrupted(String::new()),
+        ];
+        // That of a method that diverged comes from the library.
+        for code in failures.iter().map(Failure::exit_code).chain([4]) {
+            assert!(help.contains(&format!("\n  {code} ")), "{code}\n{help}");
+        }
     }
 }

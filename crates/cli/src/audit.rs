@@ -7,7 +7,7 @@ use crate::number::plain;
 use crate::output::{self, BAD, Facts, GOOD, WIDTH, count, wrapped};
 use crate::progress;
 use fedkin_experiment::audit::{self, Neighbour, Options, Report, Subject, Verdict, fixtures};
-use fedkin_experiment::{Error, Plan};
+use fedkin_experiment::{Error, Plan, Registry};
 use serde::Serialize;
 
 /// The fixtures as JSON.
@@ -25,17 +25,17 @@ struct ListedFixture {
 }
 
 /// Audits a config or a fixture; a refuted claim is a failure of its own.
-pub(crate) fn audit(args: &args::Audit) -> Result<(), Failure> {
+pub(crate) fn audit(registry: &Registry, args: &args::Audit) -> Result<(), Failure> {
     if args.list_fixtures {
         return list(args.json);
     }
     let overrides = input::overrides(&args.set)?;
     input::threads(args.threads)?;
     let subject = match (&args.fixture, &args.file) {
-        (Some(name), _) => fixtures::find(name)?.subject(&overrides)?,
+        (Some(name), _) => fixtures::find(name)?.subject(registry, &overrides)?,
         (None, Some(file)) => {
             let source = input::read(file)?;
-            Subject::config(Plan::load(&source, &input::base(file), &overrides, &[])?)
+            Subject::config(Plan::load(registry, &source, &input::base(file), &overrides, &[])?)
         }
         (None, None) => return Err(Failure::Usage("name a config or a fixture to audit".into())),
     };

@@ -8,9 +8,9 @@ use crate::output::{self, BAD, DOUBT, FAINT, Facts, GOOD, count, paint};
 use crate::progress;
 use crate::run::checkpoints;
 use fedkin_core::params::Value;
-use fedkin_experiment::config::{self, Override, Source};
+use fedkin_experiment::config::{Override, Parsed, Source};
 use fedkin_experiment::report::{Verdict, text_table};
-use fedkin_experiment::{Comparison, CurveResult, Prepared, figures, library, paired, tables};
+use fedkin_experiment::{Comparison, CurveResult, Prepared, Registry, figures, library, paired};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,9 +27,9 @@ struct Told<'a> {
 }
 
 /// Runs the demonstration.
-pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
+pub(crate) fn demo(registry: &Registry, args: &args::Demo) -> Result<(), Failure> {
     let training = Training { set: Vec::new(), out: args.out.clone(), threads: None, json: args.json };
-    let (comparison, report) = compare(&built_in(DEMO)?, Path::new(""), &[], &training)?;
+    let (comparison, report) = compare(registry, &parsed(&built_in(DEMO)?)?, Path::new(""), &[], &training)?;
     if args.json {
         return tell(&comparison, &report);
     }
@@ -41,7 +41,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
 }
 
 /// Runs an experiment of the library or of a file, or lists the library.
-pub(crate) fn reproduce(args: &args::Reproduce) -> Result<(), Failure> {
+pub(crate) fn reproduce(registry: &Registry, args: &args::Reproduce) -> Result<(), Failure> {
     let Some(experiment) = args.experiment.as_deref().filter(|_| !args.list) else {
         return list(args.training.json);
     };
@@ -52,13 +52,14 @@ pub(crate) fn reproduce(args: &args::Reproduce) -> Result<(), Failure> {
     }
     input::threads(training.threads)?;
     let (source, base) = find(experiment)?;
+    let parsed = parsed(&source)?;
     if args.quick {
         // The command line has the last word.
-        let mut quick = quick(&source)?;
+        let mut quick = quick(registry, &parsed)?;
         quick.append(&mut overrides);
         overrides = quick;
     }
-    let (comparison, report) = compare(&source, &base, &overrides, training)?;
+    let (comparison, report) = compare(registry, &parsed, &base, &overrides, training)?;
     if training.json {
         return tell(&comparison, &report);
     }
@@ -66,18 +67,18 @@ pub(crate) fn reproduce(args: &args::Reproduce) -> Result<(), Failure> {
 }
 
 /// What `[quick]` of an experiment sets, under a name of its own: it is another run than the whole one.
-fn quick(source: &Source) -> Result<Vec<Override>, Failure> {
-    let config = config::load(source, &[], &tables()).map_err(fedkin_experiment::Error::from)?;
+fn quick(registry: &Registry, parsed: &Parsed) -> Result<Vec<Override>, Failure> {
+    let config = parsed.load(&[], &registry.tables()).map_err(fedkin_experiment::Error::from)?;
     if config.quick.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has no [quick] section, so there is no quick profile: run it without --quick, or shorten it yourself, as with \
              --set run.rounds=10 --repeats 1",
-            source.name
+            parsed.name()
         )));
     }
     let mut sets = config.quick;
     if !sets.iter().any(|set| set.key == "run.name") {
-        let name = format!("{}-quick", config.run.text("name").unwrap_or("experiment"));
+        let name = format!("{}-quick", config.run.name);
         sets.push(Override { key: "run.name".into(), value: Value::Text(name) });
     }
     Ok(sets)
@@ -98,21 +99,25 @@ fn built_in(name: &str) -> Result<Source, Failure> {
     Ok(Source { name: experiment.name.into(), text: experiment.text.into() })
 }
 
+fn parsed(source: &Source) -> Result<Parsed, Failure> {
+    Ok(Parsed::new(source).map_err(fedkin_experiment::Error::from)?)
+}
+
 fn compare(
-    source: &Source,
+    registry: &Registry,
+    parsed: &Parsed,
     base: &Path,
     overrides: &[Override],
     training: &Training,
 ) -> Result<(Comparison, PathBuf), Failure> {
-    let prepared = Prepared::new(source, base, overrides)?;
+    let prepared = Prepared::of(registry, parsed, base, overrides)?;
     for doubt in prepared.doubts() {
         output::warn(doubt);
     }
     let out = input::out(training, prepared.name());
-    let config = config::load(source, overrides, &tables()).map_err(fedkin_experiment::Error::from)?;
     let comparison =
         progress::watched(prepared.name(), prepared.rounds(), |control| prepared.run(&out, control))?
-            .map_err(|error| input::interrupted(error, checkpoints(&config)))?;
+            .map_err(|error| input::interrupted(error, checkpoints(prepared.config())))?;
     let report = figures::report_comparison(&comparison)?;
     Ok((comparison, report))
 }
@@ -137,7 +142,8 @@ fn body(comparison: &Comparison) -> String {
 }
 
 fn tell(comparison: &Comparison, report: &Path) -> Result<(), Failure> {
-    output::warn_aside(&comparison.warnings);
+    // What was said before the run began is not said again.
+    output::warn_aside(comparison.warnings.iter().filter(|warning| !warning.is_said_before()));
     output::json(&Told { comparison, report })
 }
 
@@ -197,7 +203,7 @@ fn closing(comparison: &Comparison, report: &Path, next: &[String]) -> String {
         facts.add("privacy", privacy);
     }
     for warning in &comparison.warnings {
-        facts.styled("warning", DOUBT, output::wrapped(warning, output::WIDTH - 10).join("\n"));
+        facts.styled("warning", DOUBT, output::wrapped(&warning.to_string(), output::WIDTH - 10).join("\n"));
     }
     facts.add("written", comparison.run.display().to_string());
     facts.add("report", report.display().to_string());

@@ -9,6 +9,8 @@ use std::io;
 pub(crate) const UNEXPECTED: u8 = 1;
 /// The exit code of what the user can put right.
 const USAGE: u8 = 2;
+/// The exit code of a run that cannot go on.
+pub(crate) const STOPPED: u8 = 4;
 /// The exit code of a refuted claim of privacy.
 const REFUTED: u8 = 3;
 

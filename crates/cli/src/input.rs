@@ -3,7 +3,7 @@
 use crate::args::Training;
 use crate::failure::Failure;
 use fedkin_experiment::Error;
-use fedkin_experiment::config::{Override, Source};
+use fedkin_experiment::config::{Override, Parsed, Source};
 use std::path::{Path, PathBuf};
 
 /// Reads a config file.
@@ -22,6 +22,11 @@ pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
         })
     })?;
     Ok(Source { name: file.display().to_string(), text })
+}
+
+/// Reads a config file and its TOML, once for all that a command loads of it.
+pub(crate) fn parse(file: &Path) -> Result<Parsed, Failure> {
+    Ok(Parsed::new(&read(file)?).map_err(Error::from)?)
 }
 
 /// The folder that relative paths of a config start from; empty, as in the messages, for the current one.

@@ -141,6 +141,13 @@ fn headline(view: &View) -> String {
             paint(DOUBT, "BOUND ASSUMED, NOT ENFORCED")
         );
     }
+    if view.chains.iter().any(|row| row.bound.starts_with("claimed")) {
+        let _ = writeln!(
+            text,
+            "{}: these prices hold only if the learner is right about itself",
+            paint(DOUBT, "BOUND CLAIMED, NOT CHECKED")
+        );
+    }
     text
 }
 
@@ -172,6 +179,7 @@ fn table(rows: &[&Held]) -> String {
                 epsilon(row, row.epsilon_gaussian),
                 match row.bound.as_str() {
                     "assumed, not enforced" => "ASSUMED".into(),
+                    "claimed by the learner, not checked" => "CLAIMED".into(),
                     "not private" => "NOT PRIVATE".into(),
                     REFUTED => "REFUTED".into(),
                     word => word.to_string(),
@@ -211,6 +219,7 @@ fn lines(lines: &[Details]) -> String {
                 match line.bound.as_str() {
                     REFUTED => "REFUTED".into(),
                     word if word.starts_with("assumed") => "ASSUMED".into(),
+                    word if word.starts_with("claimed") => "CLAIMED".into(),
                     word => word.to_string(),
                 },
                 number::plain(line.sigma),

@@ -38,17 +38,13 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| Failure::writing(&error))
 }
 
-/// What is said before a run begins.
-const SAID_BEFORE: [&str; 2] = [fedkin_experiment::ASSUMED, fedkin_experiment::REFUTED];
-
 /// Warnings beside JSON: for a person who watches; scripts read them in the JSON.
-pub(crate) fn warn_aside(warnings: &[String]) {
+pub(crate) fn warn_aside<W: std::fmt::Display>(warnings: impl IntoIterator<Item = W>) {
     if !std::io::stderr().is_terminal() {
         return;
     }
     let mut err = anstream::stderr().lock();
-    // What was said before the run began is not said again.
-    for warning in warnings.iter().filter(|warning| !SAID_BEFORE.contains(&warning.as_str())) {
+    for warning in warnings {
         let _ = writeln!(err, "{} {warning}", paint(DOUBT, "warning:"));
     }
 }

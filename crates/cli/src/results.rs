@@ -4,8 +4,8 @@ use crate::args;
 use crate::failure::Failure;
 use crate::number;
 use crate::output::{self, Facts};
-use fedkin_experiment::figures;
 use fedkin_experiment::predict::{self, Prediction, Predictions};
+use fedkin_experiment::{Registry, figures};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -62,8 +62,8 @@ struct Score<'a> {
 }
 
 /// Predicts for every record of a file.
-pub(crate) fn predict(args: &args::Predict) -> Result<(), Failure> {
-    let found = predict::predict(&args.run, &args.client, &args.data, args.model.as_deref())?;
+pub(crate) fn predict(registry: &Registry, args: &args::Predict) -> Result<(), Failure> {
+    let found = predict::predict(registry, &args.run, &args.client, &args.data, args.model.as_deref())?;
     if args.json {
         return output::json(&Told {
             run: &args.run,

@@ -7,10 +7,10 @@ use crate::network;
 use crate::number;
 use crate::output::{self, DOUBT, Facts, count};
 use crate::progress;
-use fedkin_core::algorithm::registry;
+use fedkin_core::algorithm::registry::Row;
 use fedkin_core::privacy::Sampler;
-use fedkin_experiment::config::{self, Config};
-use fedkin_experiment::{ASSUMED, Finished, Metric, Plan, REFUTED, SampledReleases, Shown, tables};
+use fedkin_experiment::config::Config;
+use fedkin_experiment::{Finished, Metric, Plan, Registry, SampledReleases, Shown};
 use serde::Serialize;
 use std::path::Path;
 
@@ -23,15 +23,15 @@ struct Told<'a> {
 }
 
 /// Trains, or goes on training, or says that all is done.
-pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
+pub(crate) fn run(registry: &Registry, args: &args::Run) -> Result<(), Failure> {
     let training = &args.training;
-    let source = input::read(&args.file)?;
+    let parsed = input::parse(&args.file)?;
     let overrides = input::overrides(&training.set)?;
     input::threads(training.threads)?;
     // Curves and sweeps are checked with the rest, although only the base is run here.
-    let whole = config::load(&source, &overrides, &tables()).map_err(fedkin_experiment::Error::from)?;
+    let whole = parsed.load(&overrides, &registry.tables()).map_err(fedkin_experiment::Error::from)?;
     let base = input::base(&args.file);
-    let plan = Plan::load(&source, &base, &overrides, &[])?;
+    let plan = Plan::of(registry, &parsed, &base, &overrides, &[])?;
     if let Some(doubt) = plan.doubt() {
         output::warn(doubt);
     }
@@ -39,8 +39,8 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let start = Start::of(&out);
     // The run remembers where its data are, whatever folder a later command starts from.
     let anchor = std::env::current_dir().map_or(base.clone(), |here| here.join(&base));
-    let about = plan.row.summary;
-    let mut finished = match args.runtime {
+    let row = plan.row;
+    let finished = match args.runtime {
         Runtime::Nats => network::launch(args, plan, &out, &anchor)?,
         Runtime::Local => {
             if let Some(flag) = [("--url", args.url.is_some()), ("--processes", args.processes.is_some())]
@@ -56,40 +56,17 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
             .map_err(|error| input::interrupted(error, checkpoints(&plan.config)))?
         }
     };
-    warn(&mut finished);
     if training.json {
-        output::warn_aside(&finished.warnings);
+        // What was said before the run began is not said again.
+        output::warn_aside(finished.warnings.iter().filter(|warning| !warning.is_said_before()));
         return output::json(&Told { finished: &finished, start: start.word() });
     }
-    output::say(&summary(&finished, start, about, &out, &also(&whole, &args.file, &out)))
+    output::say(&summary(&finished, start, &row, &out, &also(&whole, &args.file, &out)))
 }
 
 /// Whether a run with this config can be resumed.
 pub(crate) fn checkpoints(config: &Config) -> bool {
-    config.run.number("checkpoint_seconds").is_none_or(|seconds| seconds > 0.0)
-}
-
-/// Adds what a reader of the numbers must not miss.
-fn warn(finished: &mut Finished) {
-    // An epsilon that rests on trust says so wherever it is shown.
-    let said = finished.warnings.iter().any(|warning| warning.contains("assumed, not enforced"));
-    if finished.privacy.bound.starts_with("assumed") && !said {
-        finished.warnings.push(ASSUMED.into());
-    }
-    if finished.privacy.bound.starts_with("refuted") && !finished.warnings.iter().any(|said| said == REFUTED)
-    {
-        finished.warnings.push(REFUTED.into());
-    }
-    if let Some(count) = finished.r#final.get("rejected") {
-        let has_penalty = registry::find(&finished.algorithm)
-            .is_ok_and(|row| row.params.iter().any(|param| param.name == "penalty"));
-        finished.warnings.push(format!(
-            "uploads were rejected, {} in the last round with any: not finite, or a norm above run.max_norm; \
-             the iteration may be diverging{}",
-            number::count(*count),
-            if has_penalty { ", and a larger `algorithm.penalty` may help" } else { "" }
-        ));
-    }
+    config.run.checkpoint_seconds > 0.0
 }
 
 /// What else the file is good for.
@@ -106,7 +83,7 @@ fn also(config: &Config, file: &Path, out: &Path) -> Vec<String> {
     vec![format!("fedkin reproduce {file} --out {out}   ({what})")]
 }
 
-fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[String]) -> String {
+fn summary(finished: &Finished, start: Start, row: &Row, out: &Path, also: &[String]) -> String {
     let [clients, servers, clusters] = finished.size;
     let mut facts = Facts::default();
     match start {
@@ -118,7 +95,7 @@ fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[S
             facts.add("complete", "this run was complete already; nothing was run again");
         }
     }
-    facts.add("method", format!("{}: {about}", finished.algorithm));
+    facts.add("method", format!("{}: {}", finished.algorithm, row.summary));
     facts.add(
         "on",
         format!("{}, {}, {}", count(clients, "client"), count(servers, "server"), count(clusters, "cluster")),
@@ -132,7 +109,7 @@ fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[S
             number::duration(finished.seconds)
         ),
     );
-    facts.list("final", finals(finished));
+    facts.list("final", finals(finished, row.graphs));
     let apart = apart(finished);
     if !apart.is_empty() {
         facts.list("over clients", apart);
@@ -148,7 +125,7 @@ fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[S
     }
     facts.add("models", format!("sha256 {}", finished.models_sha256));
     for warning in &finished.warnings {
-        facts.styled("warning", DOUBT, output::wrapped(warning, output::WIDTH - 10).join("\n"));
+        facts.styled("warning", DOUBT, output::wrapped(&warning.to_string(), output::WIDTH - 10).join("\n"));
     }
     facts.add("written", out.display().to_string());
     facts.add("report", out.join("report.html").display().to_string());
@@ -158,9 +135,8 @@ fn summary(finished: &Finished, start: Start, about: &str, out: &Path, also: &[S
 }
 
 /// Every metric once: in decibels where it has them, in percent where it is a share.
-fn finals(finished: &Finished) -> Vec<String> {
+fn finals(finished: &Finished, graphs: bool) -> Vec<String> {
     let has = |name: &str| finished.r#final.contains_key(name);
-    let graphs = registry::find(&finished.algorithm).is_ok_and(|row| row.graphs);
     let thing = if graphs { "graph" } else { "model" };
     let mut rows: Vec<(String, String)> = Vec::new();
     for (name, &mean) in &finished.r#final {

@@ -16,8 +16,38 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// The bench measures about 0.5 at full size on an idle machine, where 0.6 is wanted (docs/deploy.md, sizing), and
-/// down to 0.15 on a busy one. This is a guard against getting slower by a factor.
+/// Seconds of all cores, and how many of them went to somebody else than this test and the processes it waited for.
+struct Cores {
+    all: f64,
+    others: f64,
+}
+
+impl Cores {
+    /// Since the machine started, in ticks of the kernel.
+    fn now() -> Self {
+        let numbers = |text: &str| -> Vec<f64> {
+            text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+        };
+        let stat = std::fs::read_to_string("/proc/stat").unwrap();
+        // user, nice, system, idle, waiting for a disk, two kinds of interrupts, stolen; guests are in user.
+        let ticks = numbers(stat.lines().next().unwrap());
+        let own = std::fs::read_to_string("/proc/self/stat").unwrap();
+        // After the name in brackets: user, system, and both of the children that were waited for.
+        let own = &numbers(own.rsplit(") ").next().unwrap())[10..14];
+        let all: f64 = ticks[..8].iter().sum();
+        Self { all, others: all - ticks[3] - ticks[4] - own.iter().sum::<f64>() }
+    }
+
+    fn share_of_others(&self) -> f64 {
+        let now = Self::now();
+        (now.others - self.others) / (now.all - self.all)
+    }
+}
+
+/// 0.6 is wanted at full size on an idle machine, and the bench `network` measures it (docs/deploy.md, sizing). Here runs
+/// are short, and the nodes are five processes beside the broker, where bare requests are one: whoever else computes takes
+/// more from the nodes, and ratios down to 0.15 were seen. So the bound follows what others took of the cores meanwhile: a
+/// half of what the bench measures where that was little, and a guard against a loss by a factor otherwise.
 #[test]
 fn client_rounds_keep_some_pace_with_bare_request_and_reply() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +62,7 @@ fn client_rounds_keep_some_pace_with_bare_request_and_reply() {
         private: true,
     };
     let runtime = runtime();
-    let mut ratios = Vec::new();
+    let (mut ratios, cores) = (Vec::new(), Cores::now());
     // All three count, not the best: the median is judged. The broker is measured before and after.
     for _ in 0..3 {
         let dir = tempfile::tempdir().unwrap();
@@ -44,7 +74,13 @@ fn client_rounds_keep_some_pace_with_bare_request_and_reply() {
         ratios.push(running.client_rounds_per_second(10) / bare);
     }
     ratios.sort_by(f64::total_cmp);
-    assert!(ratios[1] >= 0.05, "client-rounds per second against bare request and reply: {ratios:?}");
+    let others = cores.share_of_others();
+    let least = if others < 0.1 { 0.25 } else { 0.1 };
+    assert!(
+        ratios[1] >= least,
+        "client-rounds per second against bare request and reply: {ratios:?}, expected {least} where others took {others:.2} of \
+         the cores"
+    );
 }
 
 #[test]

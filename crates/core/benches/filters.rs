@@ -117,7 +117,13 @@ fn sparse(python: &str) {
                 continue;
             }
             let (graph, prepared) = timed(3, || {
-                Prepared::new(&denoise::TABLE[0], world.graph.clone(), &world.sizes, way).unwrap()
+                Prepared::new(
+                    *denoise::native().find("sound").unwrap(),
+                    world.graph.clone(),
+                    &world.sizes,
+                    way,
+                )
+                .unwrap()
             });
             let (setup, operator) = timed(3, || prepared.at(&strength));
             let Ok(operator) = operator else { continue };
@@ -157,7 +163,13 @@ fn exact() {
     for clients in [100, 300, 1000, 2000] {
         let world = world(clients, 1000);
         let (once, prepared) = timed(1, || {
-            Prepared::new(&denoise::TABLE[0], world.graph.clone(), &world.sizes, Way::Exact).unwrap()
+            Prepared::new(
+                *denoise::native().find("sound").unwrap(),
+                world.graph.clone(),
+                &world.sizes,
+                Way::Exact,
+            )
+            .unwrap()
         });
         let (setup, operator) = timed(1, || prepared.at(&Strength::soft(0.05, 0.05)).unwrap());
         let (seconds, _) = timed(1, || operator.apply_matrix(&world.signal).unwrap());
@@ -170,7 +182,7 @@ fn exact() {
 fn variation() {
     for clients in [20, 200] {
         let world = world(clients, 1000);
-        let row = denoise::find("tv").unwrap();
+        let row = *denoise::native().find("tv").unwrap();
         let prepared = Prepared::new(row, world.graph, &world.sizes, Way::Auto).unwrap();
         for weight in [0.01, 0.1, 1.0] {
             let operator = prepared.at(&Strength::soft(weight, 0.0)).unwrap();

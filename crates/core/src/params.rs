@@ -66,6 +66,14 @@ pub enum Preset {
     Flag(bool),
     /// A word.
     Text(&'static str),
+    /// A default that a config written out in full leaves out. It is for keys whose default was not declared when the
+    /// first configs were fingerprinted: those have to keep their fingerprints.
+    Unwritten(&'static Preset),
+    /// Several values.
+    List(&'static [Preset]),
+    /// A default that holds only where the key applies, which another key decides: an absent key stays absent, and
+    /// whoever finds that it applies takes this.
+    Conditional(&'static Preset),
 }
 
 /// A value as it came, or as it was accepted.
@@ -102,13 +110,18 @@ impl fmt::Display for Problem {
 
 /// Values that passed their table: every declared key is there unless its absence means something.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Values(BTreeMap<String, Value>);
+pub struct Values {
+    /// What was given, and the defaults that are written out.
+    written: BTreeMap<String, Value>,
+    /// The defaults that are not.
+    unwritten: BTreeMap<String, Value>,
+}
 
 impl Values {
     /// Checks raw values against a table and fills in defaults; reports every problem, not only the first.
     pub fn check(params: &[Param], raw: &BTreeMap<String, Value>) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
-        let mut values = BTreeMap::new();
+        let mut values = Self::default();
         for key in raw.keys().filter(|key| params.iter().all(|param| param.name != key.as_str())) {
             let message = format!("unknown key{}", suggest(key, params.iter().map(|param| param.name)));
             problems.push(Problem { path: vec![key.clone()], message });
@@ -117,7 +130,7 @@ impl Values {
             match raw.get(param.name) {
                 Some(value) => match param.kind.accept(value) {
                     Ok(value) => {
-                        values.insert(param.name.to_string(), value);
+                        values.written.insert(param.name.to_string(), value);
                     }
                     Err(found) => problems.extend(found.into_iter().map(|mut problem| {
                         problem.path.insert(0, param.name.to_string());
@@ -125,9 +138,7 @@ impl Values {
                     })),
                 },
                 None => match param.preset.value() {
-                    Some(value) => {
-                        values.insert(param.name.to_string(), value);
-                    }
+                    Some(value) => values.preset(param, value),
                     None if matches!(param.preset, Preset::Required) => problems.push(Problem {
                         path: vec![param.name.to_string()],
                         message: format!("this key is required: {} ({})", param.kind, param.help),
@@ -136,23 +147,39 @@ impl Values {
                 },
             }
         }
-        if problems.is_empty() { Ok(Self(values)) } else { Err(problems) }
+        if problems.is_empty() { Ok(values) } else { Err(problems) }
+    }
+
+    fn preset(&mut self, param: &Param, value: Value) {
+        let hidden = matches!(param.preset, Preset::Unwritten(_));
+        let values = if hidden { &mut self.unwritten } else { &mut self.written };
+        values.insert(param.name.to_string(), value);
     }
 
     /// The defaults of a table. A key without one that must be there has an empty or zero value of its kind: for a
     /// program that fills it in.
     pub fn presets(params: &[Param]) -> Self {
-        let value = |param: &Param| match param.preset.value() {
-            None if matches!(param.preset, Preset::Required) => Some(param.kind.blank()),
-            value => value,
-        };
-        Self(params.iter().filter_map(|param| Some((param.name.to_string(), value(param)?))).collect())
+        let mut values = Self::default();
+        for param in params {
+            match param.preset.value() {
+                Some(value) => values.preset(param, value),
+                None if matches!(param.preset, Preset::Required) => values.preset(param, param.kind.blank()),
+                None => {}
+            }
+        }
+        values
+    }
+
+    /// Everything, as the value of a nested table.
+    fn whole(mut self) -> BTreeMap<String, Value> {
+        self.written.append(&mut self.unwritten);
+        self.written
     }
 
     /// The values of a nested table that was accepted.
     pub fn of_table(value: Option<&Value>) -> Result<Self, String> {
         match value {
-            Some(Value::Table(table)) => Ok(Self(table.clone())),
+            Some(Value::Table(table)) => Ok(Self { written: table.clone(), ..Self::default() }),
             Some(other) => Err(format!("expected a table, found {other}")),
             None => Err("expected a table, and the key is absent".into()),
         }
@@ -160,12 +187,12 @@ impl Values {
 
     /// A value, if the key is there.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.written.get(name).or_else(|| self.unwritten.get(name))
     }
 
     /// A number, if the key is there.
     pub fn number(&self, name: &str) -> Option<f64> {
-        match self.0.get(name) {
+        match self.get(name) {
             Some(Value::Number(x)) => Some(*x),
             Some(Value::Integer(x)) => Some(*x as f64),
             _ => None,
@@ -174,7 +201,7 @@ impl Values {
 
     /// A whole number, if the key is there.
     pub fn integer(&self, name: &str) -> Option<i64> {
-        match self.0.get(name) {
+        match self.get(name) {
             Some(Value::Integer(x)) => Some(*x),
             _ => None,
         }
@@ -182,12 +209,12 @@ impl Values {
 
     /// Whether a flag is set.
     pub fn flag(&self, name: &str) -> bool {
-        matches!(self.0.get(name), Some(Value::Flag(true)))
+        matches!(self.get(name), Some(Value::Flag(true)))
     }
 
     /// A word, if the key is there.
     pub fn text(&self, name: &str) -> Option<&str> {
-        match self.0.get(name) {
+        match self.get(name) {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
@@ -195,7 +222,7 @@ impl Values {
 
     /// The elements of a list; empty if the key is absent.
     pub fn list(&self, name: &str) -> &[Value] {
-        match self.0.get(name) {
+        match self.get(name) {
             Some(Value::List(list)) => list,
             _ => &[],
         }
@@ -203,15 +230,15 @@ impl Values {
 
     /// A nested table, if the key is there.
     pub fn table(&self, name: &str) -> Option<Values> {
-        match self.0.get(name) {
-            Some(Value::Table(table)) => Some(Values(table.clone())),
+        match self.get(name) {
+            Some(Value::Table(table)) => Some(Self { written: table.clone(), ..Self::default() }),
             _ => None,
         }
     }
 
-    /// All keys and values by key.
+    /// The keys and values that a config written out in full holds, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        self.written.iter().map(|(key, value)| (key.as_str(), value))
     }
 }
 
@@ -219,11 +246,21 @@ impl Preset {
     /// The value that stands for an absent key.
     pub fn value(&self) -> Option<Value> {
         match self {
-            Preset::Required | Preset::Absent => None,
+            Preset::Required | Preset::Absent | Preset::Conditional(_) => None,
+            Preset::List(items) => Some(Value::List(items.iter().filter_map(Preset::value).collect())),
             Preset::Number(x) => Some(Value::Number(*x)),
             Preset::Integer(x) => Some(Value::Integer(*x)),
             Preset::Flag(x) => Some(Value::Flag(*x)),
             Preset::Text(x) => Some(Value::Text((*x).to_string())),
+            Preset::Unwritten(preset) => preset.value(),
+        }
+    }
+
+    /// What a reader is told of it: the value, also of a default that holds only where the key applies.
+    pub fn shown(&self) -> Option<Value> {
+        match self {
+            Preset::Conditional(preset) => preset.shown(),
+            preset => preset.value(),
         }
     }
 }
@@ -294,7 +331,7 @@ impl Kind {
                 Ok(Value::List(accepted))
             }
             (Kind::Table(params), Value::Table(table)) => {
-                Values::check(params, table).map(|values| Value::Table(values.0))
+                Values::check(params, table).map(|values| Value::Table(values.whole()))
             }
             (Kind::Either(kinds), _) => {
                 // A kind of the right shape gives the better message than the list of all kinds.
@@ -320,7 +357,7 @@ impl Kind {
             Kind::Text | Kind::Path => Value::Text(String::new()),
             Kind::Choice(words) => Value::Text(words.first().copied().unwrap_or_default().into()),
             Kind::List(_) => Value::List(Vec::new()),
-            Kind::Table(params) => Value::Table(Values::presets(params).0),
+            Kind::Table(params) => Value::Table(Values::presets(params).whole()),
             Kind::Either(kinds) => kinds.first().map_or(Value::Flag(false), Kind::blank),
         }
     }
@@ -460,6 +497,21 @@ mod tests {
         assert_eq!(values.number("penalty"), Some(5.0));
         assert_eq!(values.get("mode"), None);
         assert_eq!(check(&[("penalty", Value::Integer(2))]).unwrap().number("penalty"), Some(2.0));
+    }
+
+    #[test]
+    fn a_default_that_is_not_written_out_holds_all_the_same() {
+        const LATER: &[Param] = &[Param {
+            name: "limit",
+            kind: Kind::COUNT,
+            preset: Preset::Unwritten(&Preset::Integer(7)),
+            help: "how many",
+        }];
+        let absent = Values::check(LATER, &BTreeMap::new()).unwrap();
+        assert_eq!((absent.integer("limit"), absent.iter().count()), (Some(7), 0));
+        assert_eq!(Values::presets(LATER), absent);
+        let given = Values::check(LATER, &[("limit".to_string(), Value::Integer(7))].into()).unwrap();
+        assert_eq!((given.integer("limit"), given.iter().count()), (Some(7), 1));
     }
 
     #[test]

@@ -175,6 +175,31 @@ impl Setting for Value {
     }
 }
 
+/// The parameter of this name in a table, for another table that shares it. A name that is not there does not compile
+/// where the table is a constant.
+///
+/// # Panics
+/// Where the table has no such parameter.
+pub const fn named(params: &[Param], name: &str) -> Param {
+    let mut i = 0;
+    while i < params.len() {
+        if same(params[i].name.as_bytes(), name.as_bytes()) {
+            return params[i];
+        }
+        i += 1;
+    }
+    panic!("the table has no parameter of this name")
+}
+
+/// `==` of bytes, for constants.
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
 /// The sum of the lengths of several tables. For [`settings!`].
 #[doc(hidden)]
 pub const fn length(parts: &[&[Param]]) -> usize {
@@ -207,7 +232,8 @@ pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
 /// Declares a struct of settings and its table of parameters: see [the module](crate::settings).
 ///
 /// A field is `name: Type => kind, preset, "help";`, or `name: Type => param CONSTANT;` where several tables share a
-/// parameter, or `flatten name: Type;` where the keys of other settings are among these.
+/// parameter (a comment before it documents the field), or `flatten name: Type;` where the keys of other settings are
+/// among these.
 #[macro_export]
 macro_rules! settings {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($body:tt)* }) => {
@@ -218,6 +244,12 @@ macro_rules! settings {
         $crate::settings!(@each $meta $vis $name [$($done)*
             { flatten $field ($type) (<$type as $crate::settings::Settings>::PARAMS)
                 (concat!("Keys of [`", stringify!($type), "`].")) }] $($rest)*);
+    };
+    (@each $meta:tt $vis:tt $name:ident [$($done:tt)*]
+        $(#[doc = $doc:literal])+ $field:ident : $type:ty => param $param:expr ; $($rest:tt)*) => {
+        $crate::settings!(@each $meta $vis $name [$($done)*
+            { one $field ($type) (&[$crate::params::Param { name: stringify!($field), ..$param }])
+                (concat!($($doc, "\n"),+)) }] $($rest)*);
     };
     (@each $meta:tt $vis:tt $name:ident [$($done:tt)*]
         $field:ident : $type:ty => param $param:expr ; $($rest:tt)*) => {
@@ -234,7 +266,9 @@ macro_rules! settings {
     };
     (@each [$(#[$meta:meta])*] [$vis:vis] $name:ident
         [$({ $form:ident $field:ident ($type:ty) ($table:expr) ($doc:expr) })*]) => {
+        // A help text documents its field as a terminal shows it.
         $(#[$meta])*
+        #[allow(clippy::doc_markdown)]
         #[derive(Debug, Clone, PartialEq)]
         $vis struct $name { $(#[doc = $doc] pub $field: $type,)* }
 
@@ -360,6 +394,7 @@ mod tests {
         struct Outer {
             name: String => Kind::Text, Preset::Required, "what it is called";
             flatten inner: Inner;
+            /// How many steps.
             steps: u32 => param SHARED;
             mode: Mode => Kind::Choice(Mode::WORDS), Preset::Text("exact"), "how";
             most: Option<usize> => Kind::COUNT, Preset::Absent, "at most";

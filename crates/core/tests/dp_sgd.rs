@@ -3,12 +3,12 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 use fedkin_core::algorithm::registry::Method;
-use fedkin_core::algorithm::{Algorithm, AsStar, Context, ROUND, Run};
+use fedkin_core::algorithm::{Algorithm, AsStar, Batches, Context, FedAvgSettings, ROUND, Run, Sampled};
 use fedkin_core::codec::Codec;
 use fedkin_core::codec::Weights;
 use fedkin_core::graph::Topology;
-use fedkin_core::model::{Loss, Model, Problem};
-use fedkin_core::params::{Value, Values};
+use fedkin_core::learner::{Families, Linear};
+use fedkin_core::model::{Loss, Model};
 use fedkin_core::privacy::{Chain, Clip, DpSgd, Privacy, Sampler};
 use fedkin_core::rng::simulated_secret;
 use fedkin_core::round::{ClientNode, Effect, Envelope, Message, Peer, Scratch, Server, Setting};
@@ -36,12 +36,11 @@ impl Bench {
             Federation::new(vec![entry], vec!["s".into()], vec!["q".into()], Topology::none(1)).unwrap();
         let unit = |at: usize| if at.is_multiple_of(D + 1) { features } else { 0.0 };
         let data = Arc::new(Dataset::new(D, (0..D * D).map(unit).collect(), vec![0.0; D]).unwrap());
-        let raw = [
-            ("local_steps".to_string(), Value::Integer(local_steps.into())),
-            ("sampling_rate".to_string(), Value::Number(rate)),
-            ("learning_rate".to_string(), Value::Number(1.0)),
-        ];
-        let values = Values::check(FedAvg::PARAMS, &raw.into()).unwrap();
+        let settings = FedAvgSettings {
+            sampled: Sampled { local_steps, sampling_rate: rate },
+            batches: Batches { learning_rate: 1.0, ..Batches::default() },
+            ..FedAvgSettings::default()
+        };
         let model = Model { loss: Loss::Logistic, regularisation: 0.0, bias: false, feature_norm: None };
         let clip = Clip::new(1.0).unwrap();
         let privacy = Privacy::DpSgd(DpSgd { clip, multiplier: 2.0, budget: None, sampler });
@@ -55,17 +54,18 @@ impl Bench {
             privacy,
             targets: None,
             kin: None,
+            columns: None,
+            learners: None,
         };
-        let algorithm =
-            FedAvg::build(&values, &Context { problem: Problem::Linear(model), privacy, infer: None })
-                .unwrap();
-        let setting = Arc::new(Setting { algorithm, run, fingerprint: [1; 32] });
+        let context = Context::new(Families::one(Linear::new(model)), privacy);
+        let algorithm = FedAvg::build(settings, &context).unwrap();
+        let setting = Arc::new(Setting { algorithm: Arc::new(algorithm), run, fingerprint: [1; 32] });
         Self { federation, data, setting, local_steps }
     }
 
     fn node(&self, secret: [u8; 32]) -> ClientNode<FedAvg> {
         let setting = &self.setting;
-        let server = Server::open(&setting.algorithm, &setting.run, &self.federation, 0);
+        let server = Server::open(&*setting.algorithm, &setting.run, &self.federation, 0);
         let member = self.federation.members()[0];
         let local = setting.algorithm.join(&self.data, server.view(&setting.run), &member).unwrap();
         ClientNode::new(setting.clone(), member, local, secret, [2; 32], Chain::start("c", &[2; 32]))

@@ -8,12 +8,14 @@
 
 use fedkin_core::algorithm::registry::Method;
 use fedkin_core::algorithm::{
-    Admm, Algorithm, Ask, Cells, Closed, Context, Now, Personal, Pgfl, ROUND, Run, Seats, ServerView,
+    Admm, Algorithm, Ask, Cells, Closed, Context, Now, Personal, Pgfl, PgflSettings, ROUND, Run, Seats,
+    ServerView,
 };
+use fedkin_core::buffers::Buffers;
 use fedkin_core::codec::Codec;
 use fedkin_core::graph::Topology;
-use fedkin_core::model::{Loss, Model, Problem, Unsolved};
-use fedkin_core::params::{Value, Values};
+use fedkin_core::learner::{Families, Linear};
+use fedkin_core::model::{Loss, Model, Unsolved};
 use fedkin_core::privacy::{Bound, Chain, Gate, Gaussian, Privacy, Refusal, Released, Sampler, Unit, Zcdp};
 use fedkin_core::rng::{PublicRng, Random, simulated_secret};
 use fedkin_core::round::{ClientNode, Effect, Envelope, Message, Peer, Scratch, Server, Setting};
@@ -72,8 +74,7 @@ impl Bench {
 
     fn side_with(&self, privacy: Privacy) -> Side {
         let model = Model { loss: Loss::Squared, regularisation: 0.01, bias: false, feature_norm: None };
-        let raw = [("penalty".to_string(), Value::Number(RHO))].into();
-        let values = Values::check(Method4::PARAMS, &raw).unwrap();
+        let settings = PgflSettings { penalty: RHO, ..PgflSettings::default() };
         let run = Run {
             seed: self.seed,
             rounds: STEPS,
@@ -84,15 +85,16 @@ impl Bench {
             privacy,
             targets: None,
             kin: None,
+            columns: None,
+            learners: None,
         };
-        let algorithm =
-            Method4::build(&values, &Context { problem: Problem::Linear(model), privacy, infer: None })
-                .unwrap();
-        Arc::new(Setting { algorithm, run, fingerprint: [1; 32] })
+        let context = Context::new(Families::one(Linear::new(model)), privacy);
+        let algorithm = Method4::build(settings, &context).unwrap();
+        Arc::new(Setting { algorithm: Arc::new(algorithm), run, fingerprint: [1; 32] })
     }
 
     fn client(&self, side: &Side, k: usize, secret: [u8; 32]) -> ClientNode<Method4> {
-        let server = Server::open(&side.algorithm, &side.run, &self.federation, 0);
+        let server = Server::open(&*side.algorithm, &side.run, &self.federation, 0);
         let member = self.federation.members()[k];
         let local = side.algorithm.join(&self.data[k], server.view(&side.run), &member).unwrap();
         let chain = Chain::start("client", &[2; 32]);
@@ -177,7 +179,7 @@ fn replacing_all_records_moves_the_step_by_the_sensitivity_at_most() {
     let mut rng = PublicRng::named(5, "unit test", 0, 0);
     for (loss, bound) in [(Loss::Logistic, norm), (Loss::Huber(0.2), 2.0 * norm * 0.2)] {
         let model = Model { loss, regularisation: 1e-6, bias: false, feature_norm: Some(norm) };
-        assert!((model.enforced_bound().unwrap().value() - bound).abs() < 1e-12);
+        assert!((Families::one(Linear::new(model)).gradient_bound().unwrap() - bound).abs() < 1e-12);
         let mut step = |rows: usize, towards: Option<f64>, centre: &[f64]| {
             let direction = |i: usize| if i.is_multiple_of(3) { 5.0 } else { 0.0 };
             let features =
@@ -197,7 +199,7 @@ fn replacing_all_records_moves_the_step_by_the_sensitivity_at_most() {
             out
         };
         let mut largest = 0.0_f64;
-        for trial in 0..200 {
+        for trial in 0i32..200 {
             let centre: Vec<f64> = (0..3).map(|j| f64::from(trial % 7 - 3) * f64::from(j + 1)).collect();
             // The number of records may change as well: the mean's gradient is bounded whatever it is a mean of.
             let gap = minus(&step(1 + trial as usize % 5, None, &centre), &step(4, None, &centre));
@@ -374,6 +376,7 @@ impl Algorithm for Spy {
     type Seat = ();
     type Common = ();
     type Down = ();
+    type Raw = ((Vec<f64>, Vec<f64>), (Vec<f64>, Vec<f64>));
     type Up = Seen;
     type Share = ();
 
@@ -388,14 +391,15 @@ impl Algorithm for Spy {
     fn join(&self, _: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<(), Unsolved> {
         Ok(())
     }
-    fn client(
+    fn client<'g>(
         &self,
         (): &(),
         (): &mut (),
-        ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        _: Ask<'_, Self>,
+        gate: &mut Gate<'g>,
+        _: &mut Buffers,
         _: Seen,
-    ) -> Result<Released<Seen>, Refusal> {
+    ) -> Result<Released<'g, Self::Raw>, Refusal> {
         let unit =
             Gaussian::vector(Bound::assumed(1.0), 0.5, 64, Sampler::Discrete).ok_or(Refusal::NoMechanism)?;
         let first = gate.release("first", &unit, vec![0.0; 64])?;
@@ -406,8 +410,11 @@ impl Algorithm for Spy {
             gate.disclose("draws", values)
         };
         let (drawn, named) = (draw("mini-batches")?, draw("noise")?);
-        let all = first.zip(second).zip(drawn.zip(named));
-        Ok(all.post(&ask, |((first, second), (drawn, named)), _| Seen { first, second, drawn, named }))
+        Ok(first.zip(second).zip(drawn.zip(named)))
+    }
+
+    fn finish(((first, second), (drawn, named)): Self::Raw, _: &Ask<'_, Self>) -> Seen {
+        Seen { first, second, drawn, named }
     }
     fn personal(&self, (): &(), (): &(), _: Ask<'_, Self>, out: &mut Personal<'_>) {
         out("client", &[]);
@@ -421,7 +428,7 @@ fn a_method_does_not_see_the_noise() {
     let bench = Bench::new(5, Sampler::Discrete);
     let run = bench.side(false).run.clone();
     let member = bench.federation.members()[0];
-    let setting = Arc::new(Setting { algorithm: Spy, run, fingerprint: [1; 32] });
+    let setting = Arc::new(Setting { algorithm: Arc::new(Spy), run, fingerprint: [1; 32] });
     let chain = Chain::start("client", &[2; 32]);
     let mut node = ClientNode::<Spy>::new(setting, member, (), simulated_secret(5, 0), [2; 32], chain);
     let (from, to) = (Peer::Server(0), Peer::Client(0));
@@ -446,8 +453,11 @@ fn a_method_does_not_see_the_noise() {
 
 /// A spy's answer with this secret.
 fn spied(bench: &Bench, secret: [u8; 32]) -> Seen {
-    let setting =
-        Arc::new(Setting { algorithm: Spy, run: bench.side(false).run.clone(), fingerprint: [1; 32] });
+    let setting = Arc::new(Setting {
+        algorithm: Arc::new(Spy),
+        run: bench.side(false).run.clone(),
+        fingerprint: [1; 32],
+    });
     let chain = Chain::start("client", &[2; 32]);
     let member = bench.federation.members()[0];
     let mut node = ClientNode::<Spy>::new(setting, member, (), secret, [2; 32], chain);

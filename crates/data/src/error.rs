@@ -1,5 +1,6 @@
 //! Why records were refused: what, where, what was expected, what to do.
 
+use crate::builder::ArrayError;
 use fedkin_core::graph::TopologyError;
 use fedkin_core::{DatasetError, FederationError};
 use std::fmt;
@@ -60,6 +61,12 @@ pub enum DataError {
         /// The key.
         key: String,
         /// What is wrong, what was expected, what to do.
+        message: String,
+    },
+    /// A key of the config cannot be what it should be; the message names the key.
+    #[error("{message}")]
+    Settings {
+        /// Which key, what is wrong, what was expected, what to do.
         message: String,
     },
     /// A file cannot be opened or read.
@@ -145,7 +152,7 @@ pub enum DataError {
         /// What is wrong, what was expected, what to do.
         message: String,
     },
-    /// A client stands in two servers or two clusters.
+    /// A client has two servers, two clusters or two learners.
     #[error(transparent)]
     Conflict(Box<Conflict>),
     /// The graph of servers is in several pieces.
@@ -163,6 +170,9 @@ pub enum DataError {
     /// The roster was refused.
     #[error(transparent)]
     Federation(#[from] FederationError),
+    /// The arrays of a program are no world.
+    #[error(transparent)]
+    Arrays(#[from] ArrayError),
     /// The signals of one client are no signals to learn a graph from.
     #[error("client {client:?}: {message}")]
     Client {
@@ -194,7 +204,7 @@ pub struct Conflict {
     pub other: At,
     /// Which client.
     pub client: String,
-    /// "server" or "cluster".
+    /// "server", "cluster" or "learner".
     pub what: &'static str,
     /// What the earlier record says.
     pub first: String,

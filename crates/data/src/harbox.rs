@@ -4,10 +4,13 @@
 //! axes, one hundred rows for each window of two seconds. A client is a person; a record is a window as 900 numbers, step by
 //! step. Windows do not overlap, so training and test windows are drawn at random.
 
+use crate::catalogue::{self, Known};
 use crate::csv::open;
 use crate::error::{At, DataError, Place};
+use crate::options::FRACTION;
 use crate::parallel::InOrder;
 use crate::places::{SetPlace, plain_or_packed};
+use crate::registry::{About, Source, Variants};
 use crate::roster::Roster;
 use crate::schema::{Feature, Schema};
 use crate::signals::check;
@@ -16,21 +19,20 @@ use crate::standardise::Scaling;
 use crate::topology;
 use crate::world::{Client, World, assemble};
 use crate::{Request, Task};
-use fedkin_core::Dataset;
-use fedkin_core::params::{Kind, Param, Preset, Value};
+use fedkin_core::params::{Kind, Preset};
 use fedkin_core::rng::PublicRng;
+use fedkin_core::{Dataset, model, settings};
 use rayon::prelude::*;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) const NAME: &str = "harbox";
+const NAME: &str = "harbox";
 const ACTIVITIES: [&str; 5] = ["Call", "Hop", "typing", "Walk", "Wave"];
-/// How many activities there are.
-pub(crate) const CLASSES: usize = ACTIVITIES.len();
+const CLASSES: usize = ACTIVITIES.len();
 const STEPS: usize = 100;
 const AXES: usize = 9;
-pub(crate) const COLUMNS: usize = STEPS * AXES;
+const COLUMNS: usize = STEPS * AXES;
 const PLACE: SetPlace = SetPlace {
     set: NAME,
     folder: NAME,
@@ -38,98 +40,106 @@ const PLACE: SetPlace = SetPlace {
                Walk_train.txt and Wave_train.txt",
 };
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "path",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "folder of the people's folders (default: harbox in the folder that FEDKIN_DATA names)",
-    },
-    Param {
-        name: "users",
-        kind: Kind::List(&Kind::Integer { least: 0, most: 100_000 }),
-        preset: Preset::Absent,
-        help: "people by number, one client each (default: all that have a folder)",
-    },
-    Param {
-        name: "test_fraction",
-        kind: Kind::Number { least: 0.0, most: 0.99, open: false },
-        preset: Preset::Number(0.25),
-        help: "share of each person's windows kept for testing; at least one stays for training",
-    },
-    VALIDATION,
-    Param {
-        name: "standardise",
-        kind: Kind::Flag,
-        preset: Preset::Flag(false),
-        help: "bring each feature to mean 0 and deviation 1, each client by its own training windows: nothing about them \
-               leaves it",
-    },
-];
-
-/// Reads the folders.
-pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
-    let values = request.values;
-    check::has_targets(request.task, NAME)?;
-    if request.task != Task::Classes(CLASSES as u32) {
-        let message = format!(
-            "{NAME} has {CLASSES} activities to tell apart: set [model] kind = \"softmax\" or \"net\", and leave `classes` out"
-        );
-        return Err(DataError::config("source", message));
+settings! {
+    /// `[data]` of `HARBox`.
+    pub struct HarBox {
+        path: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "folder of the people's folders (absent: harbox in the folder that FEDKIN_DATA names)";
+        users: Vec<u32> => Kind::List(&Kind::Integer { least: 0, most: 100_000 }), Preset::Absent,
+            "people by number, one client each (absent: all that have a folder)";
+        test_fraction: f64 => FRACTION, Preset::Number(0.25),
+            "share of each person's windows kept for testing; at least one stays for training";
+        validation_fraction: f64 => param VALIDATION;
+        standardise: bool => Kind::Flag, Preset::Flag(false),
+            "bring each feature to mean 0 and deviation 1, each client by its own training windows: nothing about them \
+             leaves it";
     }
-    let server = "server".to_string();
-    let topology = topology::build(
-        request.topology,
-        std::slice::from_ref(&server),
-        false,
-        request.seed,
-        request.require_connected,
-    )?;
-    let users = users(&PLACE.find(values.text("path"), request.base)?, values.list("users"))?;
-    let scaling =
-        if values.flag("standardise") { Scaling::ByClient(vec![true; COLUMNS]) } else { Scaling::Never };
-    let (test, validation) =
-        (values.number("test_fraction").unwrap_or(0.25), values.number("validation_fraction"));
-    let clients = users
-        .into_par_iter()
-        .map(|(user, folder)| {
-            let name = format!("user-{user:03}");
-            let windows = Windows::read(&name, &folder)?;
-            let mut rng = PublicRng::named(request.seed, "world/split", 0, user);
-            let parts = cut(windows.targets.len(), test, validation.unwrap_or(0.0), &mut rng);
-            let [mut train, mut validation, mut test] =
-                [&parts.train, &parts.validation, &parts.test].map(|picks| windows.rows(picks));
-            let scaling = scaling.apply(COLUMNS, &mut train, [&mut validation, &mut test]);
-            let dataset = |features: Vec<f64>, picks: &[usize]| {
-                if picks.is_empty() {
-                    return Ok(None);
-                }
-                let targets = picks.iter().map(|&at| windows.targets[at]).collect();
-                let records = Dataset::new(COLUMNS, features, targets);
-                records
-                    .map(|set| Some(Arc::new(set)))
-                    .map_err(|source| DataError::Records { client: name.clone(), source })
-            };
-            let empty = || DataError::client(&name, "there is no window to train with");
-            let train = dataset(train, &parts.train)?.ok_or_else(empty)?;
-            let (validation, test) = (dataset(validation, &parts.validation)?, dataset(test, &parts.test)?);
-            Ok::<_, DataError>(Client { name, server: 0, cluster: 0, train, test, validation, scaling })
-        })
-        .in_order()?;
-    let axes = ["acc-x", "acc-y", "acc-z", "turn-x", "turn-y", "turn-z", "field-x", "field-y", "field-z"];
-    let names = (0..STEPS).flat_map(|step| axes.map(|axis| format!("{axis}-{step:03}")));
-    let schema = Schema {
-        features: names.map(Feature::number).collect(),
-        target: "activity".into(),
-        shape: Some([COLUMNS, 1, 1]),
-    };
-    let roster = Roster { servers: vec![server], clusters: vec!["all".into()], topology };
-    let classes = ACTIVITIES.iter().map(ToString::to_string).collect();
-    Ok(assemble(clients, roster, None, schema)?.with_public(None, classes))
+}
+
+impl Source for HarBox {
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str = "five activities of up to 121 people from the motion sensors of their own phones, one person per client";
+    const PUBLIC: Option<&'static Known> = Some(&catalogue::HARBOX);
+
+    fn about(&self, _: Variants<'_>) -> About {
+        About {
+            known: model::Known { classes: Some(CLASSES), shape: Some([COLUMNS, 1, 1]) },
+            path: self.path.clone(),
+            by_client: self.standardise,
+            validation: self.validation_fraction > 0.0,
+        }
+    }
+
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        check::has_targets(request.task, NAME)?;
+        if request.task != Task::Classes(CLASSES as u32) {
+            let message = format!(
+                "{NAME} has {CLASSES} activities to tell apart: set [model] kind = \"softmax\" or \"net\", and leave `classes` out"
+            );
+            return Err(DataError::config("source", message));
+        }
+        let server = "server".to_string();
+        let topology = topology::build(
+            request.topology,
+            std::slice::from_ref(&server),
+            false,
+            request.seed,
+            request.require_connected,
+        )?;
+        let users = users(&PLACE.find(self.path.as_deref(), request.base)?, &self.users)?;
+        let scaling = if self.standardise { Scaling::ByClient(vec![true; COLUMNS]) } else { Scaling::Never };
+        let clients = users
+            .into_par_iter()
+            .map(|(user, folder)| {
+                let name = format!("user-{user:03}");
+                let windows = Windows::read(&name, &folder)?;
+                let mut rng = PublicRng::named(request.seed, "world/split", 0, user);
+                let parts =
+                    cut(windows.targets.len(), self.test_fraction, self.validation_fraction, &mut rng);
+                let [mut train, mut validation, mut test] =
+                    [&parts.train, &parts.validation, &parts.test].map(|picks| windows.rows(picks));
+                let scaling = scaling.apply(COLUMNS, &mut train, [&mut validation, &mut test]);
+                let dataset = |features: Vec<f64>, picks: &[usize]| {
+                    if picks.is_empty() {
+                        return Ok(None);
+                    }
+                    let targets = picks.iter().map(|&at| windows.targets[at]).collect();
+                    let records = Dataset::new(COLUMNS, features, targets);
+                    records
+                        .map(|set| Some(Arc::new(set)))
+                        .map_err(|source| DataError::Records { client: name.clone(), source })
+                };
+                let empty = || DataError::client(&name, "there is no window to train with");
+                let train = dataset(train, &parts.train)?.ok_or_else(empty)?;
+                let (validation, test) =
+                    (dataset(validation, &parts.validation)?, dataset(test, &parts.test)?);
+                Ok::<_, DataError>(Client {
+                    name,
+                    server: 0,
+                    cluster: 0,
+                    train,
+                    test,
+                    validation,
+                    scaling,
+                    learner: None,
+                })
+            })
+            .in_order()?;
+        let axes = ["acc-x", "acc-y", "acc-z", "turn-x", "turn-y", "turn-z", "field-x", "field-y", "field-z"];
+        let names = (0..STEPS).flat_map(|step| axes.map(|axis| format!("{axis}-{step:03}")));
+        let schema = Schema {
+            features: names.map(Feature::number).collect(),
+            target: "activity".into(),
+            shape: Some([COLUMNS, 1, 1]),
+        };
+        let roster = Roster { servers: vec![server], clusters: vec!["all".into()], topology };
+        let classes = ACTIVITIES.iter().map(ToString::to_string).collect();
+        Ok(assemble(clients, roster, None, schema)?.with_public(None, classes))
+    }
 }
 
 /// The wanted people by number with their folders.
-fn users(folder: &Path, wanted: &[Value]) -> Result<Vec<(u32, PathBuf)>, DataError> {
+fn users(folder: &Path, wanted: &[u32]) -> Result<Vec<(u32, PathBuf)>, DataError> {
     let mut known: Vec<(u32, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|_| PLACE.missing(folder.to_path_buf()))? {
         let path = entry.map_err(|source| DataError::io(folder, source))?.path();
@@ -146,9 +156,9 @@ fn users(folder: &Path, wanted: &[Value]) -> Result<Vec<(u32, PathBuf)>, DataErr
         return Ok(known);
     }
     let mut users = Vec::with_capacity(wanted.len());
-    for value in wanted {
-        let found = known.iter().find(|(number, _)| *value == Value::Integer(i64::from(*number)));
-        let refuse = |what: &str| DataError::config("users", format!("{value} {what}"));
+    for wanted in wanted {
+        let found = known.iter().find(|(number, _)| number == wanted);
+        let refuse = |what: &str| DataError::config("users", format!("{wanted} {what}"));
         let user = found.ok_or_else(|| refuse(&format!("has no folder in {}", folder.display())))?;
         if users.contains(user) {
             return Err(refuse("is listed twice: drop one"));

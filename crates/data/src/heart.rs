@@ -5,22 +5,25 @@
 //! by an indicator (see `impute`), and every hospital has the same columns. A cholesterol or blood pressure of 0 is a hole,
 //! too. Numbers are scaled by the constants written here, so nothing about anybody's records is needed to compute a feature.
 
+use crate::catalogue::{self, Known};
 use crate::error::{At, DataError, Place};
 use crate::impute::{self, Filler, Form, Public};
+use crate::options::FRACTION;
 use crate::places::SetPlace;
+use crate::registry::{About, Source, Variants};
 use crate::roster::Roster;
 use crate::schema::{Feature, Schema};
 use crate::signals::check;
 use crate::topology;
 use crate::world::{Client, World, assemble};
 use crate::{Request, Task};
-use fedkin_core::Dataset;
-use fedkin_core::params::{Kind, Param, Preset};
+use fedkin_core::params::{Kind, Preset};
 use fedkin_core::rng::{PublicRng, Random};
-use std::path::Path;
+use fedkin_core::{Dataset, model, settings};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) const NAME: &str = "heart-disease";
+const NAME: &str = "heart-disease";
 const HOSPITALS: [&str; 4] = ["cleveland", "hungarian", "switzerland", "va"];
 const PLACE: SetPlace = SetPlace {
     set: NAME,
@@ -58,26 +61,17 @@ const COLUMNS: &[Public] = &[
 /// Columns in which 0 is no measurement.
 const NEVER_ZERO: [&str; 2] = ["trestbps", "chol"];
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "path",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "folder of the four files (default: heart-disease in the folder that FEDKIN_DATA names)",
-    },
-    Param {
-        name: "test_fraction",
-        kind: Kind::Number { least: 0.0, most: 0.99, open: false },
-        preset: Preset::Number(0.3),
-        help: "share of a hospital's patients with and without disease that is kept for testing",
-    },
-    Param {
-        name: "train_records",
-        kind: Kind::Integer { least: 1, most: 100_000 },
-        preset: Preset::Absent,
-        help: "at most so many training patients of each hospital, drawn from those not kept for testing (default: all)",
-    },
-];
+settings! {
+    /// `[data]` of heart disease.
+    pub struct HeartDisease {
+        path: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "folder of the four files (absent: heart-disease in the folder that FEDKIN_DATA names)";
+        test_fraction: f64 => FRACTION, Preset::Number(0.3),
+            "share of a hospital's patients with and without disease that is kept for testing";
+        train_records: Option<usize> => Kind::Integer { least: 1, most: 100_000 }, Preset::Absent,
+            "at most so many training patients of each hospital, drawn from those not kept for testing (absent: all)";
+    }
+}
 
 /// One patient.
 struct Patient {
@@ -85,70 +79,83 @@ struct Patient {
     degree: u32,
 }
 
-/// Reads the four files.
-pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
-    let values = request.values;
-    check::has_targets(request.task, NAME)?;
-    let degrees = match request.task {
-        Task::Classification | Task::Classes(2) => false,
-        Task::Classes(DEGREES) => true,
-        _ => {
-            let message = format!(
-                "{NAME} asks whether there is disease: set [model] kind = \"logistic\", or \"softmax\" with classes = 2, or \
-                 {DEGREES} for its degree"
-            );
-            return Err(DataError::config("source", message));
-        }
-    };
-    let server = "server".to_string();
-    let topology = topology::build(
-        request.topology,
-        std::slice::from_ref(&server),
-        false,
-        request.seed,
-        request.require_connected,
-    )?;
-    let folder = PLACE.find(values.text("path"), request.base)?;
-    let features = impute::names(COLUMNS);
-    let fraction = values.number("test_fraction").unwrap_or(0.3);
-    let limit = values.integer("train_records").map(|limit| limit as usize);
-    let mut clients = Vec::with_capacity(HOSPITALS.len());
-    for (hospital, id) in HOSPITALS.into_iter().zip(0..) {
-        let file = folder.join(format!("processed.{hospital}.data"));
-        if !file.is_file() {
-            return Err(PLACE.missing(folder));
-        }
-        let patients = read(&file)?;
-        let mut rng = PublicRng::named(request.seed, "world/split", 0, id);
-        let (train, test) = divide(&patients, fraction, limit, &mut rng);
-        let cells = |picks: &[usize]| -> Vec<&[Option<f64>]> {
-            picks.iter().map(|&at| patients[at].cells.as_slice()).collect()
-        };
-        let filler = Filler::fit(COLUMNS, &cells(&train));
-        let dataset = |picks: &[usize]| {
-            let target = |degree: u32| f64::from(if degrees { degree } else { degree.min(1) });
-            let targets = picks.iter().map(|&at| target(patients[at].degree)).collect();
-            Dataset::new(features.len(), filler.rows(&cells(picks)), targets)
-                .map(Arc::new)
-                .map_err(|source| DataError::Records { client: hospital.into(), source })
-        };
-        let test = if test.is_empty() { None } else { Some(dataset(&test)?) };
-        clients.push(Client {
-            name: hospital.into(),
-            server: 0,
-            cluster: 0,
-            train: dataset(&train)?,
-            test,
-            validation: None,
-            scaling: Vec::new(),
-        });
+impl Source for HeartDisease {
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str = "heart disease in patients of four hospitals, one hospital per client; missing values are filled in there";
+    const PUBLIC: Option<&'static Known> = Some(&catalogue::HEART);
+
+    fn about(&self, _: Variants<'_>) -> About {
+        let known = model::Known { classes: Some(2), shape: None };
+        About { known, path: self.path.clone(), ..About::default() }
     }
-    let schema = Schema {
-        features: features.into_iter().map(Feature::number).collect(),
-        target: if degrees { "num" } else { "disease" }.into(),
-        shape: None,
-    };
-    assemble(clients, Roster { servers: vec![server], clusters: vec!["all".into()], topology }, None, schema)
+
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        check::has_targets(request.task, NAME)?;
+        let degrees = match request.task {
+            Task::Classification | Task::Classes(2) => false,
+            Task::Classes(DEGREES) => true,
+            _ => {
+                let message = format!(
+                    "{NAME} asks whether there is disease: set [model] kind = \"logistic\", or \"softmax\" with classes = 2, or \
+                 {DEGREES} for its degree"
+                );
+                return Err(DataError::config("source", message));
+            }
+        };
+        let server = "server".to_string();
+        let topology = topology::build(
+            request.topology,
+            std::slice::from_ref(&server),
+            false,
+            request.seed,
+            request.require_connected,
+        )?;
+        let folder = PLACE.find(self.path.as_deref(), request.base)?;
+        let features = impute::names(COLUMNS);
+        let mut clients = Vec::with_capacity(HOSPITALS.len());
+        for (hospital, id) in HOSPITALS.into_iter().zip(0..) {
+            let file = folder.join(format!("processed.{hospital}.data"));
+            if !file.is_file() {
+                return Err(PLACE.missing(folder));
+            }
+            let patients = read(&file)?;
+            let mut rng = PublicRng::named(request.seed, "world/split", 0, id);
+            let (train, test) = divide(&patients, self.test_fraction, self.train_records, &mut rng);
+            let cells = |picks: &[usize]| -> Vec<&[Option<f64>]> {
+                picks.iter().map(|&at| patients[at].cells.as_slice()).collect()
+            };
+            let filler = Filler::fit(COLUMNS, &cells(&train));
+            let dataset = |picks: &[usize]| {
+                let target = |degree: u32| f64::from(if degrees { degree } else { degree.min(1) });
+                let targets = picks.iter().map(|&at| target(patients[at].degree)).collect();
+                Dataset::new(features.len(), filler.rows(&cells(picks)), targets)
+                    .map(Arc::new)
+                    .map_err(|source| DataError::Records { client: hospital.into(), source })
+            };
+            let test = if test.is_empty() { None } else { Some(dataset(&test)?) };
+            clients.push(Client {
+                name: hospital.into(),
+                server: 0,
+                cluster: 0,
+                train: dataset(&train)?,
+                test,
+                validation: None,
+                scaling: Vec::new(),
+                learner: None,
+            });
+        }
+        let schema = Schema {
+            features: features.into_iter().map(Feature::number).collect(),
+            target: if degrees { "num" } else { "disease" }.into(),
+            shape: None,
+        };
+        assemble(
+            clients,
+            Roster { servers: vec![server], clusters: vec!["all".into()], topology },
+            None,
+            schema,
+        )
+    }
 }
 
 /// Training and test patients: a share of those with and of those without disease is for testing.

@@ -7,6 +7,7 @@ use crate::idx;
 use crate::npz::Npz;
 use crate::places::{SetPlace, plain_or_packed};
 use fedkin_core::params::Value;
+use fedkin_core::settings::Setting;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,10 +20,6 @@ pub(crate) struct Set {
     pub(crate) classes: &'static [&'static str],
     /// The files, in words.
     expected: &'static str,
-    /// The tasks of the PGFL paper's first figure on this set.
-    pub(crate) tasks: &'static [[&'static [usize]; 2]],
-    pub(crate) images_per_class: (u32, u32),
-    pub(crate) clients_per_server: usize,
     /// Mean and deviation of each channel that are published for pixels from 0 to 1.
     pub(crate) published: &'static [(f64, f64)],
     /// Folders to look in below the one that `FEDKIN_DATA` names, the first that is there.
@@ -37,9 +34,6 @@ pub(crate) static MNIST: Set = Set {
     classes: &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"],
     expected: "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte \
                (each also as .gz)",
-    tasks: &[[&[1], &[8]], [&[1], &[9]], [&[7], &[8]]],
-    images_per_class: (2, 4),
-    clients_per_server: 15,
     published: &[(0.1307, 0.3081)],
     folders: &["mnist"],
     files: idx_files,
@@ -62,9 +56,6 @@ pub(crate) static ORGANS: Set = Set {
         "spleen",
     ],
     expected: "organamnist.npz",
-    tasks: &[[&[8], &[7]], [&[6], &[7]], [&[5], &[7]]],
-    images_per_class: (2, 2),
-    clients_per_server: 3,
     // What the set's own benchmark uses.
     published: &[(0.5, 0.5)],
     folders: &["organamnist"],
@@ -77,9 +68,6 @@ pub(crate) static CIFAR: Set = Set {
     classes: &["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"],
     expected: "data_batch_1.bin to data_batch_5.bin and test_batch.bin, or train_batch_1.bin and so on of a subset (each also \
                as .gz)",
-    tasks: &[[&[3], &[5]], [&[1], &[9]], [&[4], &[7]]],
-    images_per_class: (20, 40),
-    clients_per_server: 3,
     published: &[(0.491_399_68, 0.247_032_23), (0.482_158_41, 0.243_485_13), (0.446_530_91, 0.261_587_84)],
     folders: &["cifar10", "cifar-10-batches-bin", "cifar10-subset"],
     files: cifar::files,
@@ -94,9 +82,38 @@ impl Set {
     }
 }
 
-/// The image set of this name.
-pub(crate) fn set(name: &str) -> Option<&'static Set> {
-    [&MNIST, &ORGANS, &CIFAR].into_iter().find(|set| set.name == name)
+/// A class as a config names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Class {
+    /// By its number, from 0 on.
+    Number(usize),
+    /// By its name.
+    Name(String),
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => write!(f, "{name:?}"),
+        }
+    }
+}
+
+impl Setting for Class {
+    fn read(value: Option<&Value>) -> Result<Self, String> {
+        match value {
+            Some(Value::Text(name)) => Ok(Self::Name(name.clone())),
+            other => usize::read(other).map(Self::Number),
+        }
+    }
+
+    fn write(&self) -> Option<Value> {
+        match self {
+            Self::Number(number) => number.write(),
+            Self::Name(name) => name.write(),
+        }
+    }
 }
 
 /// A decoded set.
@@ -152,17 +169,16 @@ type Cache = BTreeMap<(&'static str, Vec<PathBuf>), (Stamp, Arc<Images>)>;
 static CACHE: Mutex<Cache> = Mutex::new(BTreeMap::new());
 
 impl Set {
-    /// The class that a config names by number or by name.
-    pub(crate) fn class(&self, value: &Value) -> Option<usize> {
-        match value {
-            Value::Integer(class) => usize::try_from(*class).ok().filter(|&class| class < self.classes.len()),
-            Value::Text(name) => self.classes.iter().position(|class| class == name),
-            _ => None,
+    /// The class that a config names.
+    pub(crate) fn class(&self, class: &Class) -> Option<usize> {
+        match class {
+            Class::Number(class) => Some(*class).filter(|&class| class < self.classes.len()),
+            Class::Name(name) => self.classes.iter().position(|class| class == name),
         }
     }
 
     /// The decoded set, from memory where it was decoded before.
-    pub(crate) fn images(&self, path: Option<&str>, base: &Path) -> Result<Arc<Images>, DataError> {
+    pub(crate) fn images(&self, path: Option<&Path>, base: &Path) -> Result<Arc<Images>, DataError> {
         let place = |folder| SetPlace { set: self.name, folder, expected: self.expected };
         let first = place(self.folders[0]);
         let mut files = (self.files)(&first.find(path, base)?);

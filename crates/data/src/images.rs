@@ -6,94 +6,39 @@
 
 use crate::Request;
 use crate::error::DataError;
-use crate::image_sets::{Images, Part, Set};
-use crate::labelled;
-use crate::options::{self, CLIENTS, COUNT_RANGE, Clients};
+use crate::image_sets::{Class, Images, Part, Set};
+use crate::image_settings::{Images as Keys, Pixels, Tasks};
+use crate::options::Range;
 use crate::parallel::InOrder;
-use crate::partition;
 use crate::roster::{Roster, cluster_names, draw_clusters, numbered};
 use crate::schema::{Feature, Schema};
 use crate::topology;
 use crate::world::{Client, World, assemble};
-use fedkin_core::params::{Kind, Param, Preset, Value, Values, suggest};
+use fedkin_core::params::suggest;
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::{Dataset, numeric};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-const CLASS: Kind = Kind::Either(&[Kind::Integer { least: 0, most: 255 }, Kind::Text]);
-
-pub(crate) const PARAMS: &[Param] =
-    &partition::chain::<{ TASKS.len() + partition::PARAMS.len() }>(TASKS, partition::PARAMS);
-
-/// The keys of binary tasks, and of all images.
-const TASKS: &[Param] = &[
-    Param {
-        name: "path",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "folder of the files (default: the folder of the source's name in the folder that FEDKIN_DATA names)",
-    },
-    Param {
-        name: "tasks",
-        kind: Kind::List(&Kind::List(&Kind::List(&CLASS))),
-        preset: Preset::Absent,
-        help: "one task per cluster, [[classes with target 0], [classes with target 1]], classes by number or name \
-               (default: the first tasks of the PGFL paper)",
-    },
-    Param {
-        name: "images_per_class",
-        kind: COUNT_RANGE,
-        preset: Preset::Absent,
-        help: "images a client has of each side of its task, uniform in [from, to], or one number \
-               (default [2, 4] for mnist, 2 for organamnist, [20, 40] for cifar10)",
-    },
-    Param {
-        name: "clients_per_server",
-        kind: CLIENTS,
-        preset: Preset::Absent,
-        help: "number of clients of every server, or a list with one number per server \
-               (default 15 for mnist, 3 for the others)",
-    },
-    Param {
-        name: "scale",
-        kind: Kind::Choice(&["unit", "norm", "published"]),
-        preset: Preset::Text("unit"),
-        help: "pixels from 0 to 1, each image scaled to norm 1, or pixels less the published mean of their channel, over its \
-               deviation",
-    },
-    Param {
-        name: "test_limit",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
-        preset: Preset::Absent,
-        help: "at most so many test images per cluster, drawn from the seed (default: all)",
-    },
-];
-
 /// What a cluster tells apart: the classes with target 0 and those with target 1.
 type Sides = [Vec<usize>; 2];
 
-fn tasks(values: &Values, set: &Set) -> Result<Vec<Sides>, DataError> {
-    let list = values.list("tasks");
-    if values.get("tasks").is_none() {
-        return Ok(set.tasks.iter().map(|sides| sides.map(<[usize]>::to_vec)).collect());
-    }
+fn sides(given: &[Vec<Vec<Class>>], set: &Set) -> Result<Vec<Sides>, DataError> {
     let wrong = |at: usize, what: String| Err(DataError::config("tasks", format!("task {}: {what}", at + 1)));
-    let mut tasks = Vec::with_capacity(list.len());
-    for (at, task) in list.iter().enumerate() {
-        let sides = items(task);
+    let mut tasks = Vec::with_capacity(given.len());
+    for (at, sides) in given.iter().enumerate() {
         if sides.len() != 2 {
             return wrong(at, format!("a task has two sides, as in [[1], [8]]; {} were given", sides.len()));
         }
         let mut read: Sides = [Vec::new(), Vec::new()];
         for (side, target) in sides.iter().zip(&mut read) {
-            for class in items(side) {
-                let Some(class) = set.class(class) else {
-                    let name = if let Value::Text(name) = class { name.clone() } else { class.to_string() };
+            for class in side {
+                let Some(known) = set.class(class) else {
+                    let name = if let Class::Name(name) = class { name.clone() } else { class.to_string() };
                     let hint = suggest(&name, set.classes.iter().copied());
                     return wrong(at, format!("{} has no class {class}{hint}", set.name));
                 };
-                target.push(class);
+                target.push(known);
             }
         }
         if read.iter().any(Vec::is_empty) {
@@ -113,13 +58,6 @@ fn tasks(values: &Values, set: &Set) -> Result<Vec<Sides>, DataError> {
         return Err(DataError::config("tasks", "give at least one task, as in [[[1], [8]]]"));
     }
     Ok(tasks)
-}
-
-fn items(value: &Value) -> &[Value] {
-    match value {
-        Value::List(list) => list,
-        _ => &[],
-    }
 }
 
 /// Deals images from one shuffled pile per class; an empty pile is shuffled anew.
@@ -195,11 +133,11 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    pub(crate) fn read(values: &Values, set: &'static Set, images: &Images) -> Self {
-        match values.text("scale") {
-            Some("norm") => Self::Norm,
-            Some("published") => Self::Published(set.published, images.shape[1] * images.shape[2]),
-            _ => Self::Unit,
+    pub(crate) fn of(pixels: Pixels, set: &'static Set, images: &Images) -> Self {
+        match pixels {
+            Pixels::Unit => Self::Unit,
+            Pixels::Norm => Self::Norm,
+            Pixels::Published => Self::Published(set.published, images.shape[1] * images.shape[2]),
         }
     }
 
@@ -268,34 +206,14 @@ fn test_set(
     records(&images.test, images.pixels(), &picks, scale).map(|set| Some(Arc::new(set)))
 }
 
-/// Whether images keep their classes, instead of being sides of binary tasks.
-pub(crate) fn by_class(values: &Values) -> bool {
-    values.text("partition").is_some_and(|name| name != "tasks")
-}
-
-/// A key that would be ignored is refused.
-fn refuse_keys(values: &Values, keys: &[&str], owner: &str) -> Result<(), DataError> {
-    match keys.iter().find(|key| values.get(key).is_some()) {
-        None => Ok(()),
-        Some(key) => {
-            let now = values.text("partition").unwrap_or("tasks");
-            let message =
-                format!("partition = {now:?} has no such key: drop it, or set partition to {owner}");
-            Err(DataError::config(*key, message))
-        }
-    }
-}
-
 /// Deals the images of a set to the clients of a drawn federation.
-pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, DataError> {
-    let (values, seed) = (request.values, request.seed);
-    crate::signals::check::has_targets(request.task, set.name)?;
-    if by_class(values) {
-        refuse_keys(values, &["tasks", "images_per_class", "clients_per_server", "test_limit"], "\"tasks\"")?;
-        return labelled::load(request, set);
-    }
-    let of_partitions = partition::PARAMS.iter().map(|param| param.name).filter(|name| *name != "partition");
-    refuse_keys(values, &of_partitions.collect::<Vec<_>>(), "\"dirichlet\" or another law")?;
+pub(crate) fn load(
+    request: &Request<'_>,
+    set: &'static Set,
+    keys: &Keys,
+    settings: &Tasks,
+) -> Result<World, DataError> {
+    let seed = request.seed;
     if let crate::Task::Classes(classes) = request.task
         && classes != 2
     {
@@ -307,16 +225,15 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
         );
         return Err(DataError::config("source", message));
     }
-    let tasks = tasks(values, set)?;
-    let (least, most) = options::counts(values, "images_per_class", set.images_per_class)?;
-    let limit = values.integer("test_limit").map(|limit| limit as usize);
-    let per_server = Clients::read(values, set.clients_per_server);
+    let tasks = sides(&settings.classes, set)?;
+    let Range { from: least, to: most } = settings.images_per_class;
+    let (limit, per_server) = (settings.test_limit, &settings.clients_per_server);
     let servers = topology::drawn_servers(request.topology, per_server.servers())?;
     let topology = topology::build(request.topology, &servers, true, seed, request.require_connected)?;
     let server_of = per_server.servers_of_clients(servers.len())?;
     let cluster_of = draw_clusters("tasks", server_of.len(), tasks.len(), seed)?;
-    let images = set.images(values.text("path"), request.base)?;
-    let scale = Scale::read(values, set, &images);
+    let images = set.images(keys.path.as_deref(), request.base)?;
+    let scale = Scale::of(keys.scale, set, &images);
     for side in tasks.iter().flatten() {
         let there: usize = side.iter().map(|&class| images.train.by_class[class].len()).sum();
         if (most as usize) > there {
@@ -368,6 +285,7 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
                 test,
                 validation: None,
                 scaling: Vec::new(),
+                learner: None,
             })
         })
         .in_order()?;

@@ -3,9 +3,10 @@
 
 use crate::error::DataError;
 use crate::image_sets::{Images, Part, Set};
+use crate::image_settings::{ByClass, Images as Keys};
 use crate::images::{Scale, pixel_names};
 use crate::parallel::InOrder;
-use crate::partition::{self, Deal, Pool, Twist};
+use crate::partition::{Deal, Pool, Twist};
 use crate::roster::{Roster, numbered};
 use crate::schema::Schema;
 use crate::split::cut;
@@ -17,11 +18,14 @@ use fedkin_core::{Dataset, DatasetError};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-const TEST_FRACTION: f64 = 0.25;
-
 /// Deals the images of a set by class.
-pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, DataError> {
-    let (values, seed, classes) = (request.values, request.seed, set.classes.len());
+pub(crate) fn load(
+    request: &Request<'_>,
+    set: &'static Set,
+    keys: &Keys,
+    settings: &ByClass,
+) -> Result<World, DataError> {
+    let (seed, classes) = (request.seed, set.classes.len());
     if request.task != Task::Classes(classes as u32) {
         let message = format!(
             "{} has {classes} classes to tell apart: set [model] kind = \"softmax\" or \"net\", and leave `classes` out; or set \
@@ -30,34 +34,33 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
         );
         return Err(DataError::config("source", message));
     }
-    partition::chosen(values)?;
+    let partition = request.partition(&keys.partition)?;
     let servers = if request.topology.kind == GraphKind::Unstated {
         vec!["server".to_string()]
     } else {
         topology::drawn_servers(request.topology, None)?
     };
     let topology = topology::build(request.topology, &servers, true, seed, request.require_connected)?;
-    let images = set.images(values.text("path"), request.base)?;
+    let images = set.images(keys.path.as_deref(), request.base)?;
     let [_, height, width] = images.shape;
     let labels = images.train.labels();
     let pool = Pool { labels: &labels, classes, square: height == width };
-    let Deal { clients, cluster, clusters } = partition::deal(values, pool, seed)?;
+    let Deal { clients, cluster, clusters } = partition.deal(pool, seed)?.checked(&keys.partition, pool)?;
     let count = clients.len();
     if count < servers.len() {
         let message =
             format!("{count} clients cannot stand at {} servers: every server needs one", servers.len());
         return Err(DataError::config("clients", message));
     }
-    let scale = Scale::read(values, set, &images);
-    let test = values.number("test_fraction").unwrap_or(TEST_FRACTION);
-    let validation = values.number("validation_fraction").unwrap_or(0.0);
+    let scale = Scale::of(keys.scale, set, &images);
+    let ByClass { test_fraction, validation_fraction, holdout: wanted } = *settings;
     let clients = numbered("client", count, 3)
         .into_par_iter()
         .zip(clients)
         .enumerate()
         .map(|(id, (name, held))| {
             let mut rng = PublicRng::named(seed, "world/split", 0, id as u32);
-            let parts = cut(held.len(), test, validation, &mut rng);
+            let parts = cut(held.len(), test_fraction, validation_fraction, &mut rng);
             let twist = &clusters[cluster[id] as usize].1;
             let some = |picks: &[usize]| {
                 let picks: Vec<u32> = picks.iter().map(|&at| held[at]).collect();
@@ -75,11 +78,12 @@ pub(crate) fn load(request: &Request<'_>, set: &'static Set) -> Result<World, Da
                 test: some(&parts.test).map_err(refuse)?,
                 validation: some(&parts.validation).map_err(refuse)?,
                 scaling: Vec::new(),
+                learner: None,
                 name,
             })
         })
         .in_order()?;
-    let holdout = holdout(request, set, &images, &scale)?;
+    let holdout = holdout(wanted, seed, set, &images, &scale)?;
     let schema = Schema { features: pixel_names(&images), target: "class".into(), shape: Some(images.shape) };
     let clusters = clusters.into_iter().map(|(name, _)| name).collect();
     let world = assemble(clients, Roster { servers, clusters, topology }, None, schema)?;
@@ -133,12 +137,12 @@ fn turned(raw: &[u8], [_, side, _]: [usize; 3], quarters: u32) -> Vec<u8> {
 
 /// The public records that the config asks for, drawn from the set's own test part.
 fn holdout(
-    request: &Request<'_>,
+    wanted: usize,
+    seed: u64,
     set: &Set,
     images: &Images,
     scale: &Scale,
 ) -> Result<Option<Arc<Dataset>>, DataError> {
-    let wanted = request.values.integer("holdout").unwrap_or(0) as usize;
     if wanted == 0 {
         return Ok(None);
     }
@@ -149,7 +153,7 @@ fn holdout(
         return Err(DataError::config("holdout", message));
     }
     let mut picks: Vec<u32> = (0..labels.len() as u32).collect();
-    PublicRng::named(request.seed, "world/holdout", 0, 0).shuffle(&mut picks);
+    PublicRng::named(seed, "world/holdout", 0, 0).shuffle(&mut picks);
     picks.truncate(wanted);
     picks.sort_unstable();
     let all = records(&images.test, images, &labels, &picks, scale, &Twist::None)

@@ -3,8 +3,7 @@
 use crate::error::{Conflict, DataError};
 use crate::split::{Parts, cut};
 use crate::table::{Cells, Column, Table};
-use crate::tabular::{Roles, column};
-use fedkin_core::params::Values;
+use crate::tabular::{Columns, Roles, column};
 use fedkin_core::rng::PublicRng;
 use std::collections::BTreeMap;
 
@@ -13,6 +12,8 @@ pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) server: u32,
     pub(crate) cluster: u32,
+    /// The name of what it fits, where a column says.
+    pub(crate) learner: Option<String>,
     pub(crate) rows: Vec<usize>,
 }
 
@@ -34,13 +35,16 @@ impl Members {
         }
         let (servers, server_of) = groups(table, roles.server, "server", words, &rows)?;
         let (clusters, cluster_of) = groups(table, roles.cluster, "cluster", words, &rows)?;
+        let learner_of = learners(table, roles.learner, words, &rows)?;
         let mut clients: Vec<Member> = rows
             .into_iter()
+            .zip(learner_of)
             .enumerate()
-            .map(|(at, rows)| Member {
+            .map(|(at, (rows, learner))| Member {
                 name: words[at].clone(),
                 server: server_of[at],
                 cluster: cluster_of[at],
+                learner,
                 rows,
             })
             .collect();
@@ -70,26 +74,54 @@ fn groups(
     };
     let column = column(table, what, name)?;
     table.complete(column)?;
-    let (codes, words) = words_of(column);
-    let mut names = words.to_vec();
+    let mut names = words_of(column).1.to_vec();
     names.sort_unstable();
     let ids: BTreeMap<&str, u32> = names.iter().zip(0..).map(|(name, id)| (name.as_str(), id)).collect();
     let mut group = Vec::with_capacity(clients.len());
     for (client, rows) in clients.iter().zip(rows) {
-        let first = codes[rows[0]];
-        if let Some(&row) = rows.iter().find(|&&row| codes[row] != first) {
-            return Err(DataError::Conflict(Box::new(Conflict {
-                place: table.place(row),
-                other: table.place(rows[0]).at,
-                client: client.clone(),
-                what,
-                first: words[first as usize].clone(),
-                second: words[codes[row] as usize].clone(),
-            })));
-        }
-        group.push(ids.get(words[first as usize].as_str()).copied().unwrap_or(0));
+        let word = agreed(table, column, what, client, rows)?;
+        group.push(ids.get(word).copied().unwrap_or(0));
     }
     Ok((names, group))
+}
+
+/// What a column says of the learner of each client: nothing where its cells are empty, or where there is no column.
+fn learners(
+    table: &Table,
+    name: Option<&str>,
+    clients: &[String],
+    rows: &[Vec<usize>],
+) -> Result<Vec<Option<String>>, DataError> {
+    let Some(name) = name else { return Ok(vec![None; clients.len()]) };
+    let column = column(table, "learner", name)?;
+    let learner = |(client, rows): (&String, &Vec<usize>)| {
+        let word = agreed(table, column, "learner", client, rows)?;
+        Ok(Some(word).filter(|word| !word.is_empty()).map(String::from))
+    };
+    clients.iter().zip(rows).map(learner).collect()
+}
+
+/// The word that all records of a client have in a column; an empty one where the cells are empty.
+fn agreed<'a>(
+    table: &Table,
+    column: &'a Column,
+    what: &'static str,
+    client: &str,
+    rows: &[usize],
+) -> Result<&'a str, DataError> {
+    let word = |row: usize| column.word(row).unwrap_or_default();
+    let first = word(rows[0]);
+    match rows.iter().find(|&&row| word(row) != first) {
+        None => Ok(first),
+        Some(&row) => Err(DataError::Conflict(Box::new(Conflict {
+            place: table.place(row),
+            other: table.place(rows[0]).at,
+            client: client.to_string(),
+            what,
+            first: first.to_string(),
+            second: word(row).to_string(),
+        }))),
+    }
 }
 
 /// Which records are for testing and for validation.
@@ -105,15 +137,14 @@ pub(crate) struct Split {
 impl Split {
     pub(crate) fn read(
         table: &Table,
-        values: &Values,
+        columns: &Columns,
         roles: &Roles<'_>,
         seed: u64,
     ) -> Result<Self, DataError> {
-        let fraction = values.number("test_fraction").unwrap_or(0.0);
-        let validation = values.number("validation_fraction").unwrap_or(0.0);
-        let drawn = Self { column: None, test: fraction, validation, seed };
+        let Columns { test_fraction, validation_fraction, .. } = *columns;
+        let drawn = Self { column: None, test: test_fraction, validation: validation_fraction, seed };
         let Some(name) = roles.split else { return Ok(drawn) };
-        if fraction > 0.0 {
+        if test_fraction > 0.0 {
             return Err(DataError::config(
                 "test_fraction",
                 "the column `split` decides already: drop one of the keys",

@@ -1,8 +1,9 @@
-//! Reading values that passed their table.
+//! Types of settings that several sources share.
 
 use crate::error::DataError;
-use fedkin_core::params::{Kind, Value, Values};
-use std::path::{Path, PathBuf};
+use fedkin_core::params::{Kind, Value};
+use fedkin_core::settings::Setting;
+use std::fmt::Display;
 
 /// A whole number, or a list of two: from, to.
 pub(crate) const COUNT_RANGE: Kind = Kind::Either(&[
@@ -16,90 +17,90 @@ pub(crate) const CLIENTS: Kind = Kind::Either(&[
     Kind::List(&Kind::Integer { least: 1, most: 100_000_000 }),
 ]);
 
-/// A path of the config: relative ones start at the config's folder.
-pub(crate) fn resolve(base: &Path, path: &str) -> PathBuf {
-    base.join(path)
+/// A share that leaves something over.
+pub(crate) const FRACTION: Kind = Kind::Number { least: 0.0, most: 0.99, open: false };
+
+/// From one number to another, both included. In a config it is one number, or a list of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range<T> {
+    /// The smaller end.
+    pub from: T,
+    /// The larger end.
+    pub to: T,
 }
 
-fn integer(value: &Value) -> Option<i64> {
-    match value {
-        Value::Integer(x) => Some(*x),
-        _ => None,
+impl<T: Copy> Range<T> {
+    /// One number only.
+    pub const fn one(number: T) -> Self {
+        Self { from: number, to: number }
     }
 }
 
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Integer(x) => Some(*x as f64),
-        Value::Number(x) => Some(*x),
-        _ => None,
-    }
-}
-
-fn ends<T: Copy + PartialOrd + std::fmt::Display>(key: &str, ends: &[T]) -> Result<(T, T), DataError> {
-    match *ends {
-        [low, high] if low <= high => Ok((low, high)),
-        [low, high] => Err(DataError::config(
-            key,
-            format!("[{low}, {high}] is an empty range: the smaller end comes first"),
-        )),
-        _ => Err(DataError::config(
-            key,
-            format!("a range has two ends, as in [2, 9]; {} were given", ends.len()),
-        )),
-    }
-}
-
-/// A range of counts, both ends included.
-pub(crate) fn counts(values: &Values, key: &str, default: (u32, u32)) -> Result<(u32, u32), DataError> {
-    match values.get(key) {
-        None => Ok(default),
-        Some(Value::List(list)) => {
-            let list: Vec<u32> = list.iter().filter_map(integer).map(|x| x as u32).collect();
-            ends(key, &list)
+impl<T: Setting + Copy + PartialOrd + Display> Setting for Range<T> {
+    fn read(value: Option<&Value>) -> Result<Self, String> {
+        if !matches!(value, Some(Value::List(_))) {
+            return T::read(value).map(Self::one);
         }
-        Some(value) => {
-            let one = integer(value).map_or(default.0, |x| x as u32);
-            Ok((one, one))
+        match *Vec::<T>::read(value)? {
+            [from, to] if from <= to => Ok(Self { from, to }),
+            [from, to] => Err(format!("[{from}, {to}] is an empty range: the smaller end comes first")),
+            ref ends => Err(format!("a range has two ends, as in [2, 9]; {} were given", ends.len())),
         }
     }
+
+    fn write(&self) -> Option<Value> {
+        if self.from == self.to { self.from.write() } else { vec![self.from, self.to].write() }
+    }
 }
 
-/// A range of numbers.
-pub(crate) fn numbers(values: &Values, key: &str, default: (f64, f64)) -> Result<(f64, f64), DataError> {
-    match values.get(key) {
-        None => Ok(default),
-        Some(Value::List(list)) => ends(key, &list.iter().filter_map(number).collect::<Vec<_>>()),
-        Some(value) => {
-            let one = number(value).unwrap_or(default.0);
-            Ok((one, one))
+/// One value for all, or one for each. In a config it is one value, or a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Each<T> {
+    /// The same for all.
+    All(T),
+    /// One for each, in order.
+    Listed(Vec<T>),
+}
+
+impl<T: Setting> Setting for Each<T> {
+    fn read(value: Option<&Value>) -> Result<Self, String> {
+        match value {
+            Some(Value::List(_)) => Vec::read(value).map(Self::Listed),
+            one => T::read(one).map(Self::All),
+        }
+    }
+
+    fn write(&self) -> Option<Value> {
+        match self {
+            Self::All(one) => one.write(),
+            Self::Listed(list) => Some(Value::List(list.iter().filter_map(Setting::write).collect())),
         }
     }
 }
 
-/// How many clients stand at each server; the list's length where one was given.
-pub(crate) enum Clients {
-    /// The same number everywhere.
-    Each(usize),
-    /// One number per server.
-    Listed(Vec<usize>),
-}
-
-impl Clients {
-    pub(crate) fn read(values: &Values, default: usize) -> Self {
-        match values.get("clients_per_server") {
-            Some(Value::List(list)) => {
-                Self::Listed(list.iter().filter_map(integer).map(|x| x as usize).collect())
+impl<T: Copy> Each<T> {
+    /// One value per client.
+    pub(crate) fn per_client(&self, key: &str, clients: usize) -> Result<Vec<T>, DataError> {
+        match self {
+            Self::All(one) => Ok(vec![*one; clients]),
+            Self::Listed(list) if list.len() == clients => Ok(list.clone()),
+            Self::Listed(list) => {
+                let message = format!(
+                    "{} numbers were given for {clients} clients: give one per client, or one number for all",
+                    list.len()
+                );
+                Err(DataError::config(key, message))
             }
-            Some(value) => Self::Each(integer(value).map_or(default, |x| x as usize)),
-            None => Self::Each(default),
         }
     }
+}
 
+/// How many clients stand at each server.
+impl Each<usize> {
     /// How many servers the list speaks of.
     pub(crate) fn servers(&self) -> Option<usize> {
         match self {
-            Self::Each(_) => None,
+            Self::All(_) => None,
             Self::Listed(list) => Some(list.len()),
         }
     }
@@ -109,7 +110,7 @@ impl Clients {
         const MOST: usize = 100_000_000;
         let key = "clients_per_server";
         let sizes = match self {
-            Self::Each(count) => vec![*count; servers],
+            Self::All(count) => vec![*count; servers],
             Self::Listed(list) if list.len() == servers => list.clone(),
             Self::Listed(list) => {
                 let message =
@@ -123,5 +124,32 @@ impl Clients {
             return Err(DataError::config(key, format!("a federation has 1 to {MOST} clients in all")));
         }
         Ok(sizes.iter().zip(0u32..).flat_map(|(&size, server)| std::iter::repeat_n(server, size)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_one_number_or_two_in_order() {
+        let list = |ends: &[i64]| Value::List(ends.iter().map(|end| Value::Integer(*end)).collect());
+        for (value, range) in [(list(&[2, 9]), Range { from: 2, to: 9 }), (Value::Integer(4), Range::one(4))]
+        {
+            let read = Range::<u32>::read(Some(&value)).unwrap();
+            assert_eq!((read, read.write()), (range, Some(value)));
+        }
+        let wrong = |ends: &[i64]| Range::<u32>::read(Some(&list(ends))).unwrap_err();
+        assert!(wrong(&[9, 2]).contains("empty range") && wrong(&[1]).contains("two ends"));
+        assert!(Range::<u32>::read(None).is_err());
+    }
+
+    #[test]
+    fn one_value_stands_for_all_and_a_list_has_one_for_each() {
+        let list = Value::List(vec![Value::Integer(3), Value::Integer(1)]);
+        let listed = Each::<usize>::read(Some(&list)).unwrap();
+        assert_eq!((listed.write(), listed.servers_of_clients(2).unwrap()), (Some(list), vec![0, 0, 0, 1]));
+        assert!(listed.servers_of_clients(3).is_err() && listed.per_client("samples", 1).is_err());
+        assert_eq!(Each::All(2.0).per_client("share", 2).unwrap(), [2.0, 2.0]);
     }
 }

@@ -1,16 +1,16 @@
 //! A part of a federation: the records of the clients of one machine, where the roster is known already.
 
+use crate::Task;
 use crate::error::DataError;
 use crate::members::{Member, Members, Split};
-use crate::options::resolve;
-use crate::schema::{self, Feature, Schema};
+use crate::registry::{self, Registry};
+use crate::schema::{Feature, Schema};
 use crate::signals::check;
-use crate::standardise::Standardise;
+use crate::standardise::{Standardise, StandardiseBy};
 use crate::table::Table;
-use crate::tabular::{self, Roles, word};
-use crate::{Task, csv, parquet};
+use crate::tabular::{self, Columns, Roles};
 use fedkin_core::Dataset;
-use fedkin_core::params::{Value, Values, suggest};
+use fedkin_core::params::{Values, suggest};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,9 @@ pub struct Constant {
 /// Which records to read, and what the federation knows of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// `csv` or `parquet`.
+    /// Where sources are looked up.
+    pub registry: &'a Registry,
+    /// The name of a source of a user's own tables, such as `csv` or `parquet`.
     pub source: &'a str,
     /// The `[data]` table, checked against the source's `params`.
     pub values: &'a Values,
@@ -59,6 +61,8 @@ pub struct PartClient {
     pub server: Option<String>,
     /// Its cluster, where the file says.
     pub cluster: Option<String>,
+    /// What it fits, where the file says.
+    pub learner: Option<String>,
     /// The training records.
     pub train: Arc<Dataset>,
     /// The test records.
@@ -73,19 +77,25 @@ pub struct PartClient {
 /// that the federation does not know is an error. The columns of server and cluster may be missing: the
 /// roster has them.
 pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
-    let path = resolve(part.base, part.values.text("path").unwrap_or_default());
-    let mut roles = Roles::read(part.values, part.task)?;
+    let read = part.registry.source(part.source)?.table.ok_or_else(|| {
+        let message = format!(
+            "{:?} has no table of a user's own records, of which a machine could have a part",
+            part.source
+        );
+        DataError::config("source", message)
+    })?;
+    let columns: Columns = registry::read(part.values)?;
+    let path = part.base.join(&columns.path);
+    let mut roles = columns.roles(part.task)?;
     let categorical = |name: &str| {
         part.schema.features.iter().any(|feature| feature.name == name && !feature.categories.is_empty())
     };
     let words = |name: &str| roles.words().contains(&Some(name)) || categorical(name);
-    let table = match part.source {
-        "parquet" => parquet::read(&path, &words)?,
-        _ => csv::read(&path, &words)?,
-    };
-    check_features(&table, part, &roles)?;
+    let table = read(&path, &words)?;
+    check_features(&table, part.schema, &columns, &roles)?;
     roles.server = roles.server.filter(|name| table.find(name).is_some());
     roles.cluster = roles.cluster.filter(|name| table.find(name).is_some());
+    roles.learner = roles.learner.filter(|name| table.find(name).is_some());
     let target = roles.target.map(|_| part.schema.target.as_str());
     let targets = tabular::targets(&table, target, part.task)?;
     let Members { clients, servers, clusters } = Members::read(&table, &roles)?;
@@ -108,8 +118,8 @@ pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
         return Err(DataError::file(&path, message));
     }
     let ids: Vec<usize> = members.iter().map(|(id, _)| *id).collect();
-    let split = Split::read(&table, part.values, &roles, part.seed)?;
-    let scaling = standardise(part).bind(part.schema)?;
+    let split = Split::read(&table, &columns, &roles, part.seed)?;
+    let scaling = standardise(&columns, part.constants).bind(part.schema)?;
     let clients = tabular::records(&table, part.schema, &targets, &split, &scaling, members)?;
     if part.task == Task::Signals {
         check::clients(&clients)?;
@@ -122,6 +132,7 @@ pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
             id: id as u32,
             server: named(roles.server.is_some(), &servers, client.server),
             cluster: named(roles.cluster.is_some(), &clusters, client.cluster),
+            learner: client.learner,
             train: client.train,
             test: client.test,
             validation: client.validation,
@@ -131,9 +142,14 @@ pub fn load_part(part: &Part<'_>) -> Result<Vec<PartClient>, DataError> {
 }
 
 /// The features of the file are those of the roster: without a list in the config, no more and no fewer.
-fn check_features(table: &Table, part: &Part<'_>, roles: &Roles<'_>) -> Result<(), DataError> {
-    let expected: Vec<&str> = part.schema.features.iter().map(|feature| feature.name.as_str()).collect();
-    let all = part.values.get("features").is_none() && part.values.get("schema").is_none();
+fn check_features(
+    table: &Table,
+    schema: &Schema,
+    columns: &Columns,
+    roles: &Roles<'_>,
+) -> Result<(), DataError> {
+    let expected: Vec<&str> = schema.features.iter().map(|feature| feature.name.as_str()).collect();
+    let all = columns.features.is_empty() && columns.schema.is_none();
     let found: Vec<&str> =
         table.columns.iter().map(|column| column.name.as_str()).filter(|name| !roles.has(name)).collect();
     let missing = expected.iter().find(|name| !found.contains(name));
@@ -151,42 +167,43 @@ fn check_features(table: &Table, part: &Part<'_>, roles: &Roles<'_>) -> Result<(
     Err(DataError::file(&table.file, message))
 }
 
-fn standardise(part: &Part<'_>) -> Standardise {
-    match part.values.get("standardise") {
-        Some(Value::Flag(true)) => Standardise::ByClient,
-        Some(Value::Text(word)) if word == "client" => Standardise::ByClient,
-        Some(Value::Text(_)) => Standardise::Constants {
+fn standardise(columns: &Columns, constants: &[Constant]) -> Standardise {
+    match columns.standardise {
+        StandardiseBy::Never => Standardise::Never,
+        StandardiseBy::Client => Standardise::ByClient,
+        StandardiseBy::File(_) => Standardise::Constants {
             file: PathBuf::from("the roster"),
-            by_feature: part
-                .constants
+            by_feature: constants
                 .iter()
                 .map(|constant| (constant.feature.clone(), (constant.mean, constant.scale)))
                 .collect(),
         },
-        _ => Standardise::Never,
     }
 }
 
 /// The constants that `standardise` of a `[data]` table names, by feature; empty where it names none.
 pub fn constants(values: &Values, base: &Path) -> Result<Vec<Constant>, DataError> {
-    let read = Standardise::read(values.get("standardise"), base)?;
-    let Standardise::Constants { by_feature, .. } = read else { return Ok(Vec::new()) };
+    let columns: Columns = registry::read(values)?;
+    let Standardise::Constants { by_feature, .. } = columns.standardise.open(base)? else {
+        return Ok(Vec::new());
+    };
     Ok(by_feature.into_iter().map(|(feature, (mean, scale))| Constant { feature, mean, scale }).collect())
 }
 
 /// The schema that a `[data]` table declares, without looking at records: its schema file, its list of
 /// features, or both.
 pub fn declared(values: &Values, base: &Path, task: Task) -> Result<Schema, DataError> {
-    let target = Roles::read(values, task)?.target.unwrap_or_default().to_string();
-    let named: Vec<&str> = values.list("features").iter().filter_map(word).collect();
-    let Some(file) = values.text("schema") else {
+    let columns: Columns = registry::read(values)?;
+    let target = columns.roles(task)?.target.unwrap_or_default().to_string();
+    let named = &columns.features;
+    let Some(declared) = columns.declared(base)? else {
         if named.is_empty() {
             let message = "without the data nobody knows their columns: list the features here, in order, \
                            or declare them in a file that `schema` names";
             return Err(DataError::config("data.features", message));
         }
-        let features = named.into_iter().map(Feature::number).collect();
+        let features = named.iter().map(Feature::number).collect();
         return Ok(Schema { features, target, shape: None });
     };
-    schema::read(&resolve(base, file))?.select(target, &named)
+    declared.select(target, named)
 }

@@ -1,7 +1,6 @@
 //! Where public data sets are on this machine: in the folder a config names, or below the one of the environment.
 
 use crate::error::DataError;
-use crate::options;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -18,13 +17,13 @@ pub(crate) struct SetPlace {
 
 impl SetPlace {
     /// The folder to look in; nothing says yet that it is there.
-    pub(crate) fn find(&self, path: Option<&str>, base: &Path) -> Result<PathBuf, DataError> {
+    pub(crate) fn find(&self, path: Option<&Path>, base: &Path) -> Result<PathBuf, DataError> {
         self.choose(path, base, std::env::var_os("FEDKIN_DATA"))
     }
 
-    fn choose(&self, path: Option<&str>, base: &Path, data: Option<OsString>) -> Result<PathBuf, DataError> {
+    fn choose(&self, path: Option<&Path>, base: &Path, data: Option<OsString>) -> Result<PathBuf, DataError> {
         match (path, data) {
-            (Some(path), _) => Ok(options::resolve(base, path)),
+            (Some(path), _) => Ok(base.join(path)),
             (None, Some(data)) if !data.is_empty() => Ok(PathBuf::from(data).join(self.folder)),
             (None, _) => Err(DataError::config(
                 "path",
@@ -56,7 +55,9 @@ mod tests {
     fn the_folder_comes_from_the_config_or_the_environment() {
         let base = Path::new("configs");
         let place = SetPlace { set: "mnist", folder: "mnist", expected: "four files" };
-        let folder = |path, data: Option<&str>| place.choose(path, base, data.map(OsString::from));
+        let folder = |path: Option<&str>, data: Option<&str>| {
+            place.choose(path.map(Path::new), base, data.map(OsString::from))
+        };
         assert_eq!(folder(Some("here"), Some("/data")).unwrap(), base.join("here"));
         assert_eq!(folder(None, Some("/data")).unwrap(), Path::new("/data/mnist"));
         for data in [None, Some("")] {

@@ -82,7 +82,7 @@ pub(crate) struct Declared {
 
 impl Declared {
     /// The features that a config names, in its order; all of them where it names none.
-    pub(crate) fn select(self, target: String, named: &[&str]) -> Result<Schema, DataError> {
+    pub(crate) fn select(self, target: String, named: &[String]) -> Result<Schema, DataError> {
         if let Some(other) = self.target.filter(|other| *other != target) {
             let message = format!(
                 "the schema declares the target {other:?} but `target` names {target:?}: make them agree"

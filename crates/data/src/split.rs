@@ -1,12 +1,13 @@
 //! Which records of a client are for training, for validation and for testing.
 
-use fedkin_core::params::{Kind, Param, Preset};
+use crate::options::FRACTION;
+use fedkin_core::params::{Param, Preset};
 use fedkin_core::rng::{PublicRng, Random};
 
 /// The key of every source that can set validation records aside.
 pub(crate) const VALIDATION: Param = Param {
     name: "validation_fraction",
-    kind: Kind::Number { least: 0.0, most: 0.99, open: false },
+    kind: FRACTION,
     preset: Preset::Number(0.0),
     help: "share of each client's training records that is set aside for choosing parameters; at least one stays for \
            training",

@@ -2,13 +2,65 @@
 
 use crate::csv;
 use crate::error::DataError;
-use crate::options::resolve;
 use crate::schema::Schema;
 use fedkin_core::params::{Value, suggest};
+use fedkin_core::settings::Setting;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What the config asks for.
+/// What a config asks for: true or "client", a file of constants, or false.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StandardiseBy {
+    /// Nothing is standardised.
+    Never,
+    /// Each client by its own training records.
+    Client,
+    /// By the constants of a CSV file.
+    File(PathBuf),
+}
+
+const CLIENT: &str = "client";
+
+impl Setting for StandardiseBy {
+    fn read(value: Option<&Value>) -> Result<Self, String> {
+        match value {
+            Some(Value::Text(word)) if word == CLIENT => Ok(Self::Client),
+            Some(Value::Text(path)) => Ok(Self::File(path.into())),
+            other => bool::read(other).map(|on| if on { Self::Client } else { Self::Never }),
+        }
+    }
+
+    fn write(&self) -> Option<Value> {
+        match self {
+            Self::Never => false.write(),
+            Self::Client => true.write(),
+            Self::File(path) => path.write(),
+        }
+    }
+}
+
+impl StandardiseBy {
+    /// The same with the constants, where a file has them.
+    pub(crate) fn open(&self, base: &Path) -> Result<Standardise, DataError> {
+        let path = match self {
+            Self::Never => return Ok(Standardise::Never),
+            Self::Client => return Ok(Standardise::ByClient),
+            Self::File(path) => path,
+        };
+        let file = base.join(path);
+        if !file.exists() {
+            let message = format!(
+                "\"{}\" is neither true, false, \"{CLIENT}\" nor a file ({} is not there)",
+                path.display(),
+                file.display()
+            );
+            return Err(DataError::config("standardise", message));
+        }
+        Ok(Standardise::Constants { by_feature: constants(&file)?, file })
+    }
+}
+
+/// How features are brought to a common scale.
 pub(crate) enum Standardise {
     /// Nothing.
     Never,
@@ -28,25 +80,6 @@ pub(crate) enum Scaling {
 }
 
 impl Standardise {
-    pub(crate) fn read(value: Option<&Value>, base: &Path) -> Result<Self, DataError> {
-        match value {
-            Some(Value::Flag(true)) => Ok(Self::ByClient),
-            Some(Value::Text(word)) if word == "client" => Ok(Self::ByClient),
-            Some(Value::Text(path)) => {
-                let file = resolve(base, path);
-                if !file.exists() {
-                    let message = format!(
-                        "{path:?} is neither true, false, \"client\" nor a file ({} is not there)",
-                        file.display()
-                    );
-                    return Err(DataError::config("standardise", message));
-                }
-                Ok(Self::Constants { by_feature: constants(&file)?, file })
-            }
-            _ => Ok(Self::Never),
-        }
-    }
-
     pub(crate) fn bind(self, schema: &Schema) -> Result<Scaling, DataError> {
         match self {
             Self::Never => Ok(Scaling::Never),

@@ -3,105 +3,112 @@
 use crate::encode::Encoder;
 use crate::error::DataError;
 use crate::members::{Member, Members, Split};
-use crate::options::resolve;
+use crate::options::FRACTION;
 use crate::parallel::InOrder;
+use crate::registry::{About, ReadTable, Source, Variants};
 use crate::roster::Roster;
 use crate::schema::{self, Declared, Feature, Schema};
 use crate::signals::check;
 use crate::split::VALIDATION;
-use crate::standardise::{Scaling, Standardise};
+use crate::standardise::{Scaling, StandardiseBy};
 use crate::table::{Cells, Column, Table};
 use crate::topology;
 use crate::world::{Client, World, assemble};
-use crate::{Request, Task};
-use fedkin_core::Dataset;
-use fedkin_core::params::{Kind, Param, Preset, Value, Values, suggest};
+use crate::{Request, Task, csv, parquet};
+use fedkin_core::params::{Kind, Preset, suggest};
+use fedkin_core::{Dataset, settings};
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "path",
-        kind: Kind::Path,
-        preset: Preset::Required,
-        help: "the file, relative to the config",
-    },
-    Param {
-        name: "client",
-        kind: Kind::Text,
-        preset: Preset::Required,
-        help: "column that names the client a record belongs to",
-    },
-    Param {
-        name: "server",
-        kind: Kind::Text,
-        preset: Preset::Absent,
-        help: "column that names the client's server; without it all clients share one",
-    },
-    Param {
-        name: "cluster",
-        kind: Kind::Text,
-        preset: Preset::Absent,
-        help: "column that names the client's cluster; without it there is one",
-    },
-    Param {
-        name: "target",
-        kind: Kind::Text,
-        preset: Preset::Absent,
-        help: "column to predict: a number, 0 and 1 for kind = \"logistic\", or 0, 1, 2 and so on for kind = \"softmax\"; \
-               required, except where a graph is learnt, which has no target",
-    },
-    Param {
-        name: "features",
-        kind: Kind::List(&Kind::Text),
-        preset: Preset::Absent,
-        help: "columns to predict from, or the nodes of a graph, in this order (default: those of the schema, or all other columns)",
-    },
-    Param {
-        name: "split",
-        kind: Kind::Text,
-        preset: Preset::Absent,
-        help: "column that says train or test for each record",
-    },
-    Param {
-        name: "test_fraction",
-        kind: Kind::Number { least: 0.0, most: 0.99, open: false },
-        preset: Preset::Number(0.0),
-        help: "share of each client's records kept for testing; at least one stays for training",
-    },
-    VALIDATION,
-    Param {
-        name: "standardise",
-        kind: Kind::Either(&[Kind::Flag, Kind::Text]),
-        preset: Preset::Flag(false),
-        help: "true or \"client\": each client by its own training records; or a CSV file with columns feature, mean, scale",
-    },
-    Param {
-        name: "schema",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "TOML or JSON file that declares the features: name, unit, categories",
-    },
-];
+settings! {
+    /// Which columns of a user's own table mean what.
+    pub struct Columns {
+        path: PathBuf => Kind::Path, Preset::Required,
+            "the file, relative to the config";
+        client: String => Kind::Text, Preset::Required,
+            "column that names the client a record belongs to";
+        server: Option<String> => Kind::Text, Preset::Absent,
+            "column that names the client's server; without it all clients share one";
+        cluster: Option<String> => Kind::Text, Preset::Absent,
+            "column that names the client's cluster; without it there is one";
+        learner: Option<String> => Kind::Text, Preset::Absent,
+            "column that names what the client fits, where clients differ; an empty cell is what [model] says";
+        target: Option<String> => Kind::Text, Preset::Absent,
+            "column to predict: a number, 0 and 1 for kind = \"logistic\", or 0, 1, 2 and so on for kind = \"softmax\"; \
+             required, except where a graph is learnt, which has no target";
+        features: Vec<String> => Kind::List(&Kind::Text), Preset::Absent,
+            "columns to predict from, or the nodes of a graph, in this order (absent: those of the schema, or all other columns)";
+        split: Option<String> => Kind::Text, Preset::Absent,
+            "column that says train or test for each record";
+        test_fraction: f64 => FRACTION, Preset::Number(0.0),
+            "share of each client's records kept for testing; at least one stays for training";
+        validation_fraction: f64 => param VALIDATION;
+        standardise: StandardiseBy => Kind::Either(&[Kind::Flag, Kind::Text]), Preset::Flag(false),
+            "true or \"client\": each client by its own training records; or a CSV file with columns feature, mean, scale";
+        schema: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "TOML or JSON file that declares the features: name, unit, categories";
+    }
+}
 
-/// Reads a file; the function says which columns hold text whatever their cells look like.
-pub(crate) type ReadTable = fn(&Path, &dyn Fn(&str) -> bool) -> Result<Table, DataError>;
+settings! {
+    /// `[data]` of a CSV file.
+    pub struct Csv {
+        flatten columns: Columns;
+    }
+}
+
+settings! {
+    /// `[data]` of a Parquet file.
+    pub struct Parquet {
+        flatten columns: Columns;
+    }
+}
+
+impl Source for Csv {
+    const NAME: &'static str = "csv";
+    const SUMMARY: &'static str = "your own records in a CSV file with a header line (gzip is fine)";
+    const TABLE: Option<ReadTable> = Some(csv::read);
+
+    fn about(&self, _: Variants<'_>) -> About {
+        self.columns.about()
+    }
+
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        self.columns.load(request, csv::read)
+    }
+}
+
+impl Source for Parquet {
+    const NAME: &'static str = "parquet";
+    const SUMMARY: &'static str = "your own records in a Parquet file";
+    const TABLE: Option<ReadTable> = Some(parquet::read);
+
+    fn about(&self, _: Variants<'_>) -> About {
+        self.columns.about()
+    }
+
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        self.columns.load(request, parquet::read)
+    }
+}
 
 /// The columns that are not features.
 pub(crate) struct Roles<'a> {
     pub(crate) client: &'a str,
     pub(crate) server: Option<&'a str>,
     pub(crate) cluster: Option<&'a str>,
+    pub(crate) learner: Option<&'a str>,
     pub(crate) split: Option<&'a str>,
     /// Absent where the records are signals.
     pub(crate) target: Option<&'a str>,
 }
 
-impl<'a> Roles<'a> {
-    pub(crate) fn read(values: &'a Values, task: Task) -> Result<Self, DataError> {
-        let target = match (values.text("target"), task) {
+impl Columns {
+    /// The columns that are not features, checked against each other.
+    pub(crate) fn roles(&self, task: Task) -> Result<Roles<'_>, DataError> {
+        let target = match (self.target.as_deref(), task) {
             (Some(target), Task::Signals) => {
                 let message = format!(
                     "a graph is learnt from signals, which have no target: drop the key, and {target:?} is a node like the \
@@ -116,15 +123,21 @@ impl<'a> Roles<'a> {
             }
             (target, _) => target,
         };
-        let roles = Self {
-            client: values.text("client").unwrap_or("client"),
-            server: values.text("server"),
-            cluster: values.text("cluster"),
-            split: values.text("split"),
+        let roles = Roles {
+            client: &self.client,
+            server: self.server.as_deref(),
+            cluster: self.cluster.as_deref(),
+            learner: self.learner.as_deref(),
+            split: self.split.as_deref(),
             target,
         };
         // A client may be its own server or cluster; the target and the split stand alone.
-        let others = [("server", roles.server), ("cluster", roles.cluster), ("split", roles.split)];
+        let others = [
+            ("server", roles.server),
+            ("cluster", roles.cluster),
+            ("learner", roles.learner),
+            ("split", roles.split),
+        ];
         for (key, column) in [("client", Some(roles.client))].into_iter().chain(others) {
             let targeted = column.is_some() && column == roles.target;
             if targeted || (key != "split" && column.is_some() && column == roles.split) {
@@ -136,58 +149,78 @@ impl<'a> Roles<'a> {
         Ok(roles)
     }
 
+    fn about(&self) -> About {
+        About {
+            path: Some(self.path.clone()),
+            by_client: self.standardise == StandardiseBy::Client,
+            validation: self.validation_fraction > 0.0,
+            ..About::default()
+        }
+    }
+
+    /// Reads the table and makes a world of it.
+    fn load(&self, request: &Request<'_>, read: ReadTable) -> Result<World, DataError> {
+        let roles = self.roles(request.task)?;
+        let declared = self.declared(request.base)?;
+        let standardise = self.standardise.open(request.base)?;
+        let is_words = |name: &str| {
+            let categorical = |feature: &Feature| feature.name == name && !feature.categories.is_empty();
+            roles.words().contains(&Some(name)) || declared.iter().flat_map(|d| &d.features).any(categorical)
+        };
+        let table = read(&request.base.join(&self.path), &is_words)?;
+        // A misspelt role would turn the column it means into a feature: say so before anything else.
+        for (key, name) in roles.named() {
+            column(&table, key, name)?;
+        }
+        let schema = features(&table, &self.features, &roles, declared)?;
+        if request.task == Task::Signals {
+            check::columns(&table.file, &schema)?;
+        }
+        let targets = targets(&table, roles.target, request.task)?;
+        let members = Members::read(&table, &roles)?;
+        let topology = topology::build(
+            request.topology,
+            &members.servers,
+            false,
+            request.seed,
+            request.require_connected,
+        )?;
+        let test = Split::read(&table, self, &roles, request.seed)?;
+        let numbered = members.clients.into_iter().enumerate().collect();
+        let clients = records(&table, &schema, &targets, &test, &standardise.bind(&schema)?, numbered)?;
+        if request.task == Task::Signals {
+            check::clients(&clients)?;
+        }
+        let roster = Roster { servers: members.servers, clusters: members.clusters, topology };
+        assemble(clients, roster, None, schema)
+    }
+
+    /// The schema file, where there is one.
+    pub(crate) fn declared(&self, base: &Path) -> Result<Option<Declared>, DataError> {
+        self.schema.as_ref().map(|path| schema::read(&base.join(path))).transpose()
+    }
+}
+
+impl<'a> Roles<'a> {
     fn named(&self) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
         let all = [
             ("client", Some(self.client)),
             ("server", self.server),
             ("cluster", self.cluster),
+            ("learner", self.learner),
             ("split", self.split),
             ("target", self.target),
         ];
         all.into_iter().filter_map(|(key, name)| name.map(|name| (key, name)))
     }
 
-    pub(crate) fn words(&self) -> [Option<&'a str>; 4] {
-        [Some(self.client), self.server, self.cluster, self.split]
+    pub(crate) fn words(&self) -> [Option<&'a str>; 5] {
+        [Some(self.client), self.server, self.cluster, self.learner, self.split]
     }
 
     pub(crate) fn has(&self, column: &str) -> bool {
         self.target == Some(column) || self.words().contains(&Some(column))
     }
-}
-
-/// Reads the table and makes a world of it.
-pub(crate) fn load(request: &Request<'_>, read: ReadTable) -> Result<World, DataError> {
-    let values = request.values;
-    let path = resolve(request.base, values.text("path").unwrap_or_default());
-    let roles = Roles::read(values, request.task)?;
-    let declared =
-        values.text("schema").map(|path| schema::read(&resolve(request.base, path))).transpose()?;
-    let standardise = Standardise::read(values.get("standardise"), request.base)?;
-    let is_words = |name: &str| {
-        let categorical = |feature: &Feature| feature.name == name && !feature.categories.is_empty();
-        roles.words().contains(&Some(name)) || declared.iter().flat_map(|d| &d.features).any(categorical)
-    };
-    let table = read(&path, &is_words)?;
-    // A misspelt role would turn the column it means into a feature: say so before anything else.
-    for (key, name) in roles.named() {
-        column(&table, key, name)?;
-    }
-    let schema = features(&table, values, &roles, declared)?;
-    if request.task == Task::Signals {
-        check::columns(&table.file, &schema)?;
-    }
-    let targets = targets(&table, roles.target, request.task)?;
-    let members = Members::read(&table, &roles)?;
-    let topology =
-        topology::build(request.topology, &members.servers, false, request.seed, request.require_connected)?;
-    let test = Split::read(&table, values, &roles, request.seed)?;
-    let numbered = members.clients.into_iter().enumerate().collect();
-    let clients = records(&table, &schema, &targets, &test, &standardise.bind(&schema)?, numbered)?;
-    if request.task == Task::Signals {
-        check::clients(&clients)?;
-    }
-    assemble(clients, Roster { servers: members.servers, clusters: members.clusters, topology }, None, schema)
 }
 
 /// The records of clients whose ids in the federation are known.
@@ -219,8 +252,8 @@ pub(crate) fn records(
             };
             let train = dataset(train, &rows.train)?;
             let (validation, test) = (some(validation, &rows.validation)?, some(test, &rows.test)?);
-            let Member { name, server, cluster, .. } = member;
-            Ok(Client { name, server, cluster, train, test, validation, scaling })
+            let Member { name, server, cluster, learner, .. } = member;
+            Ok(Client { name, server, cluster, train, test, validation, scaling, learner })
         })
         .in_order()
 }
@@ -237,12 +270,11 @@ pub(crate) fn column<'a>(table: &'a Table, key: &str, name: &str) -> Result<&'a 
 /// Which columns are features, in which order.
 fn features(
     table: &Table,
-    values: &Values,
+    named: &[String],
     roles: &Roles<'_>,
     declared: Option<Declared>,
 ) -> Result<Schema, DataError> {
     let target = roles.target.unwrap_or_default().to_string();
-    let named: Vec<&str> = values.list("features").iter().filter_map(word).collect();
     for (at, name) in named.iter().enumerate() {
         column(table, "features", name)?;
         if roles.has(name) {
@@ -266,7 +298,7 @@ fn features(
                 return Err(DataError::config("schema", message));
             }
         }
-        return declared.select(target, &named);
+        return declared.select(target, named);
     }
     let chosen: Vec<&Column> = if named.is_empty() {
         table.columns.iter().filter(|column| !roles.has(&column.name)).collect()
@@ -304,13 +336,6 @@ pub(crate) fn undeclared(table: &Table, column: &Column) -> DataError {
         samples.join(", ")
     );
     table.cell(row, &column.name, message)
-}
-
-pub(crate) fn word(value: &Value) -> Option<&str> {
-    match value {
-        Value::Text(text) => Some(text),
-        _ => None,
-    }
 }
 
 /// One number per row; zeros where there is no target.

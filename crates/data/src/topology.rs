@@ -2,15 +2,19 @@
 
 use crate::csv;
 use crate::error::DataError;
-use crate::options::resolve;
+use crate::registry::read;
 use crate::table::Table;
 use fedkin_core::graph::Topology;
 use fedkin_core::params::{Kind, Param, Preset, Values, suggest};
 use fedkin_core::rng::PublicRng;
+use fedkin_core::settings::Settings as _;
+use fedkin_core::{choice, settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const MEAN_DEGREE: f64 = 3.0;
+/// Servers of a drawn world where nothing says how many.
+const DRAWN_SERVERS: usize = 10;
 /// A complete graph beyond this has more edges than any run wants to hold.
 const MOST_COMPLETE: usize = 10_000;
 
@@ -48,67 +52,86 @@ pub enum GraphKind {
     Unstated,
 }
 
+choice! {
+    /// The shape of a graph that is drawn.
+    pub enum Shape {
+        /// Random and connected.
+        Random = "random",
+        /// Each server linked to the next, the last to the first.
+        Ring = "ring",
+        /// The most square grid.
+        Grid = "grid",
+        /// The first server linked to all others.
+        Star = "star",
+        /// Every pair linked.
+        Complete = "complete",
+        /// No edges.
+        None = "none",
+    }
+}
+
+settings! {
+    /// A graph that is drawn: `[topology] graph`.
+    pub struct Drawn {
+        kind: Shape => Kind::Choice(Shape::WORDS), Preset::Text("random"),
+            "shape of the graph; random graphs are connected";
+        servers: Option<usize> => Kind::Integer { least: 1, most: 1_000_000 }, Preset::Absent,
+            "number of servers of a drawn world (absent: 10); with your own data it must match the server column";
+        mean_degree: Option<f64> => Kind::Number { least: 0.0, most: 1e6, open: true }, Preset::Absent,
+            "mean number of neighbours of a random graph (absent: 3, or all others where there are fewer)";
+    }
+}
+
+settings! {
+    /// The table `[topology]`.
+    pub struct TopologySettings {
+        edges: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "CSV file with a header and two columns a, b of server names, one edge per line";
+        graph: Option<Drawn> => Kind::Table(Drawn::PARAMS), Preset::Absent,
+            "draw the graph of servers instead of reading its edges";
+    }
+}
+
 /// The keys of `[topology]`.
-pub const GRAPH_PARAMS: &[Param] = &[
-    Param {
-        name: "edges",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "CSV file with a header and two columns a, b of server names, one edge per line",
-    },
-    Param {
-        name: "graph",
-        kind: Kind::Table(&[
-            Param {
-                name: "kind",
-                kind: Kind::Choice(&["random", "ring", "grid", "star", "complete", "none"]),
-                preset: Preset::Text("random"),
-                help: "shape of the graph; random graphs are connected",
-            },
-            Param {
-                name: "servers",
-                kind: Kind::Integer { least: 1, most: 1_000_000 },
-                preset: Preset::Absent,
-                help: "number of servers of a drawn world (default 10); with your own data it must match the server column",
-            },
-            Param {
-                name: "mean_degree",
-                kind: Kind::Number { least: 0.0, most: 1e6, open: true },
-                preset: Preset::Absent,
-                help: "mean number of neighbours of a random graph (default 3)",
-            },
-        ]),
-        preset: Preset::Absent,
-        help: "draw the graph of servers instead of reading its edges",
-    },
-];
+pub const GRAPH_PARAMS: &[Param] = TopologySettings::PARAMS;
 
 /// Reads a `[topology]` table that passed [`GRAPH_PARAMS`].
 pub fn topology_spec(values: &Values, base: &Path) -> Result<TopologySpec, DataError> {
-    match (values.text("edges"), values.table("graph")) {
-        (Some(_), Some(_)) => {
-            Err(DataError::config("topology", "`edges` and `graph` exclude each other: keep one of them"))
-        }
-        (Some(path), None) => Ok(TopologySpec { kind: GraphKind::Edges(resolve(base, path)), servers: None }),
-        (None, Some(graph)) => {
-            let servers = graph.integer("servers").map(|servers| servers as usize);
-            let mean_degree = graph.number("mean_degree");
-            let kind = match graph.text("kind").unwrap_or("random") {
-                "ring" => GraphKind::Ring,
-                "grid" => GraphKind::Grid,
-                "star" => GraphKind::Star,
-                "complete" => GraphKind::Complete,
-                "none" => GraphKind::None,
-                _ => GraphKind::Random { mean_degree: mean_degree.unwrap_or(default_degree(servers)) },
-            };
-            if mean_degree.is_some() && !matches!(kind, GraphKind::Random { .. }) {
-                let message =
-                    "only a random graph has a mean degree: set `kind = \"random\"` or drop the key";
-                return Err(DataError::config("topology.graph.mean_degree", message));
+    read::<TopologySettings>(values)?.spec(base)
+}
+
+impl TopologySettings {
+    /// What the table says; relative paths start at `base`.
+    pub fn spec(&self, base: &Path) -> Result<TopologySpec, DataError> {
+        match (&self.edges, &self.graph) {
+            (Some(_), Some(_)) => {
+                Err(DataError::config("topology", "`edges` and `graph` exclude each other: keep one of them"))
             }
-            Ok(TopologySpec { kind, servers })
+            (Some(path), None) => Ok(TopologySpec { kind: GraphKind::Edges(base.join(path)), servers: None }),
+            (None, Some(graph)) => graph.spec(),
+            (None, None) => Ok(TopologySpec { kind: GraphKind::Unstated, servers: None }),
         }
-        (None, None) => Ok(TopologySpec { kind: GraphKind::Unstated, servers: None }),
+    }
+}
+
+impl Drawn {
+    fn spec(&self) -> Result<TopologySpec, DataError> {
+        let kind = match self.kind {
+            Shape::Ring => GraphKind::Ring,
+            Shape::Grid => GraphKind::Grid,
+            Shape::Star => GraphKind::Star,
+            Shape::Complete => GraphKind::Complete,
+            Shape::None => GraphKind::None,
+            Shape::Random => {
+                let mean_degree = self.mean_degree.unwrap_or_else(|| default_degree(self.servers));
+                GraphKind::Random { mean_degree }
+            }
+        };
+        if self.mean_degree.is_some() && self.kind != Shape::Random {
+            let message = "only a random graph has a mean degree: set `kind = \"random\"` or drop the key";
+            return Err(DataError::config("topology.graph.mean_degree", message));
+        }
+        Ok(TopologySpec { kind, servers: self.servers })
     }
 }
 
@@ -126,7 +149,7 @@ pub(crate) fn drawn_servers(spec: &TopologySpec, listed: Option<usize>) -> Resul
         let names: BTreeSet<&str> = words.collect();
         return Ok(names.into_iter().map(String::from).collect());
     }
-    let count = spec.servers.or(listed).unwrap_or(10);
+    let count = spec.servers.or(listed).unwrap_or(DRAWN_SERVERS);
     Ok(crate::roster::numbered("server", count, 3))
 }
 

@@ -34,6 +34,8 @@ pub struct World {
     pub nodes: Option<Nodes>,
     /// How a client's features were standardised, by client id: means, then scales; empty where they were not.
     pub scaling: Vec<Vec<f64>>,
+    /// What a client fits by client id, where the data name learners; nothing for one that fits what all fit.
+    pub learners: Option<Vec<Option<String>>>,
     /// The clusters of the roster by client id, where a run has replaced them; an index into their names.
     pub replaced: Option<Replaced>,
     /// A digest of the roster, the graph, the schema and all records.
@@ -106,6 +108,8 @@ pub(crate) struct Client {
     pub(crate) test: Option<Arc<Dataset>>,
     pub(crate) validation: Option<Arc<Dataset>>,
     pub(crate) scaling: Vec<f64>,
+    /// What it fits, where that is not what all fit.
+    pub(crate) learner: Option<String>,
 }
 
 /// Gives ids and takes the digest. The records are moved, never copied.
@@ -116,15 +120,19 @@ pub(crate) fn assemble(
     schema: Schema,
 ) -> Result<World, DataError> {
     let (mut entries, mut records) = (Vec::with_capacity(clients.len()), Vec::with_capacity(clients.len()));
+    let mut learners = Vec::with_capacity(clients.len());
     for client in clients {
         let samples = client.train.rows() as u32;
         entries.push(Entry { name: client.name, server: client.server, cluster: client.cluster, samples });
         records.push(Some(((client.train, client.test), (client.validation, client.scaling))));
+        learners.push(client.learner);
     }
     let (federation, order) = Federation::new(entries, roster.servers, roster.clusters, roster.topology)?;
     let (sets, rest): (Vec<_>, Vec<_>) = order.iter().filter_map(|&at| records[at].take()).unzip();
     let (train, test): (Vec<_>, Vec<_>) = sets.into_iter().unzip();
     let (validation, scaling): (Vec<_>, Vec<_>) = rest.into_iter().unzip();
+    let named = learners.iter().any(Option::is_some);
+    let learners = named.then(|| order.iter().map(|&at| learners[at].take()).collect());
     let truth = truth.map(|models| Truth {
         models,
         cluster: federation.members().iter().map(|member| member.cluster).collect(),
@@ -141,6 +149,7 @@ pub(crate) fn assemble(
         schema,
         nodes: None,
         scaling,
+        learners,
         replaced: None,
         fingerprint: [0; 32],
     };
@@ -218,6 +227,12 @@ fn fingerprint(world: &World) -> [u8; 32] {
     if let Some(records) = &world.holdout {
         whole.text("hold-out");
         whole.records(records);
+    }
+    if let Some(learners) = &world.learners {
+        whole.text("learners");
+        for learner in learners {
+            whole.text(learner.as_deref().unwrap_or_default());
+        }
     }
     whole.finish()
 }

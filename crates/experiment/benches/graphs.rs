@@ -13,16 +13,15 @@
 )]
 
 use fedkin_core::algorithm::registry::Method;
-use fedkin_core::algorithm::{Consensus, Context, FedGl, Run};
+use fedkin_core::algorithm::{Consensus, Context, FedGl, FedGlSettings, Run, SolverSettings};
 use fedkin_core::graph::Topology;
-use fedkin_core::model::Problem;
-use fedkin_core::params::{Value, Values};
+use fedkin_core::learner::{Families, Graph};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::{Live, Progress, Results, Simulation};
 use fedkin_core::signals::{self, Records, Smooth, pairs_of};
 use fedkin_core::{Dataset, Entry, Federation};
-use fedkin_runtime::{Progress, Simulation};
-use std::collections::BTreeMap;
+use fedkin_runtime::Threads;
 use std::f64::consts::TAU;
 use std::fs;
 use std::io::Write as _;
@@ -188,17 +187,11 @@ fn federation(
     data: &[Arc<Dataset>],
     (rho, lambda, tolerance): (f64, f64, f64),
 ) -> Simulation<FedGl<Consensus>> {
-    let raw: BTreeMap<String, Value> = [("rho", rho), ("lambda", lambda), ("tolerance", tolerance)]
-        .into_iter()
-        .map(|(key, value)| (key.to_string(), Value::Number(value)))
-        .collect();
-    let values = Values::check(FedGl::<Consensus>::PARAMS, &raw).unwrap();
-    let context = Context {
-        problem: Problem::Graph(Smooth { records, ..problem(nodes) }),
-        privacy: Privacy::None,
-        infer: None,
-    };
-    let algorithm = FedGl::<Consensus>::build(&values, &context).unwrap();
+    let solving = SolverSettings { tolerance, ..SolverSettings::default() };
+    let settings = FedGlSettings { rho, lambda, solving };
+    let family = Graph::new(Smooth { records, ..problem(nodes) });
+    let context = Context::new(Families::one(family), Privacy::None);
+    let algorithm = FedGl::<Consensus>::build(settings, &context).unwrap();
     let entries = (0..data.len())
         .map(|k| Entry { name: format!("c{k}"), server: 0, cluster: 0, samples: data[k].rows() as u32 })
         .collect();
@@ -214,8 +207,10 @@ fn federation(
         privacy: Privacy::None,
         targets: None,
         kin: None,
+        columns: None,
+        learners: None,
     };
-    Simulation::new(algorithm, run, &federation, data).unwrap()
+    Simulation::new(Arc::new(algorithm), run, &federation, data, Arc::new(Threads)).unwrap()
 }
 
 fn gauge(simulation: &Simulation<FedGl<Consensus>>, name: &str) -> f64 {

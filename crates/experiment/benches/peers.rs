@@ -5,9 +5,9 @@
 //! on either side. Best of several runs on each side, because the machine may be busy.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use fedkin_core::round::Progress;
 use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Plan, Stage, library};
-use fedkin_runtime::Progress;
+use fedkin_experiment::{Plan, Registry, Stage, library};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn cpu_seconds() -> f64 {
 fn ours(figure: &str) -> f64 {
     let experiment = library::find(figure).unwrap();
     let source = Source { name: figure.into(), text: experiment.text.into() };
-    let plan = Plan::load(&source, Path::new("."), &[] as &[Override], &[]).unwrap();
+    let plan = Plan::load(&Registry::native(), &source, Path::new("."), &[] as &[Override], &[]).unwrap();
     (0..RUNS)
         .map(|repeat| {
             let world = plan.world(repeat).unwrap();

@@ -14,9 +14,9 @@
 )]
 
 use fedkin_core::params::Value;
+use fedkin_core::round::Progress;
 use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Plan, Stage, library};
-use fedkin_runtime::Progress;
+use fedkin_experiment::{Plan, Registry, Stage, library};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +42,7 @@ fn set(key: &str, value: Value) -> Override {
 fn plan(experiment: &str, sets: &[Override]) -> Plan {
     let experiment = library::find(experiment).unwrap();
     let source = Source { name: experiment.name.into(), text: experiment.text.into() };
-    Plan::load(&source, Path::new("."), sets, &[]).unwrap()
+    Plan::load(&Registry::native(), &source, Path::new("."), sets, &[]).unwrap()
 }
 
 /// CPU seconds of the fastest run from its set-up to its last step, and the first score after the last of them.
@@ -54,7 +54,7 @@ fn ours(plan: &Plan, runs: u32) -> (f64, f64) {
         let Stage { mut live, scorer } = plan.start(&world, repeat).unwrap();
         while live.step().unwrap() != Progress::Ended {}
         best = best.min(cpu_seconds() - begin);
-        let headline = plan.config.evaluate.text("metric").unwrap();
+        let headline = plan.config.evaluate.metric.as_deref().unwrap();
         let column = scorer.names().iter().position(|name| name == headline).unwrap();
         score = live.evaluate(&scorer)[column].mean();
     }

@@ -14,13 +14,14 @@
 
 use fedkin_core::algorithm::{Context, Run, registry};
 use fedkin_core::graph::Topology;
+use fedkin_core::learner::{Families, Linear, NetFamily};
 use fedkin_core::model::neural::{Goal, Net};
-use fedkin_core::model::{Loss, Model, NetModel, Problem};
+use fedkin_core::model::{Loss, Model, NetModel};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::{Dataset, Entry, Federation};
-use fedkin_runtime::start;
+use fedkin_runtime::Threads;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -53,27 +54,31 @@ fn world(clients: usize, rows: usize, columns: usize, classes: u32) -> (Federati
 
 /// Seconds per round, the first left out.
 fn ours(
-    problem: Problem,
+    families: Families,
     settings: &[(&str, Value)],
     at: &(Federation, Vec<Arc<Dataset>>),
     rounds: u32,
 ) -> f64 {
     let raw: BTreeMap<String, Value> =
         settings.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
-    let values = Values::check(registry::find("fedavg").unwrap().params, &raw).unwrap();
+    let methods = registry::native();
+    let row = methods.find("fedavg").unwrap();
+    let values = Values::check(row.params, &raw).unwrap();
     let run = Run {
         seed: 1,
         rounds: rounds + 1,
         clients_per_server: None,
         max_norm2: 1e12,
-        dimension: problem.dimension(at.1[0].columns()),
+        dimension: families.first().dimension(at.1[0].columns()),
         clusters: 1,
         privacy: Privacy::None,
         targets: None,
         kin: None,
+        columns: None,
+        learners: None,
     };
-    let context = Context { problem, privacy: Privacy::None, infer: None };
-    let mut live = start("fedavg", &values, &context, run, &at.0, &at.1).unwrap();
+    let method = row.build(&values, &Context::new(families, Privacy::None)).unwrap();
+    let mut live = method.simulate(run, &at.0, &at.1, Arc::new(Threads)).unwrap();
     live.step().unwrap();
     let begin = Instant::now();
     for _ in 0..rounds {
@@ -121,13 +126,13 @@ fn main() {
     let wanted = |part: &str| parts.is_empty() || parts.contains(&part);
     if wanted("net") {
         let (input, layers) = Net::preset("mnist-cnn", 10).unwrap();
-        let problem = Problem::Net(NetModel::new(Net::new(input, &layers, Goal::CrossEntropy).unwrap()));
+        let net = NetModel::new(Net::new(input, &layers, Goal::CrossEntropy).unwrap());
         let settings = [
             ("epochs", Value::Integer(5)),
             ("batch", Value::Integer(128)),
             ("learning_rate", Value::Number(0.01)),
         ];
-        let mine = ours(problem, &settings, &world(20, 600, 784, 10), 3);
+        let mine = ours(Families::one(NetFamily::new(net)), &settings, &world(20, 600, 784, 10), 3);
         compare(python, "net", 20, mine, &["torch", "flower"]);
     }
     if wanted("small") {
@@ -137,7 +142,7 @@ fn main() {
             ("batch", Value::Integer(10)),
             ("learning_rate", Value::Number(0.01)),
         ];
-        let mine = ours(Problem::Linear(model), &settings, &world(1000, 10, 60, 0), 200);
+        let mine = ours(Families::one(Linear::new(model)), &settings, &world(1000, 10, 60, 0), 200);
         compare(python, "small", 1000, mine, &["flower", "pfl"]);
     }
 }

@@ -4,9 +4,9 @@
 //! the word, which takes about 5 GB of memory.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+use fedkin_core::round::Progress;
 use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Plan, Stage, library};
-use fedkin_runtime::Progress;
+use fedkin_experiment::{Plan, Registry, Stage, library};
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ fn main() {
     for &(servers, rounds) in sizes {
         let set = |text: String| Override::parse(&text).unwrap();
         let sets = [set(format!("topology.graph.servers={servers}")), set("run.rounds=1000000".into())];
-        let plan = Plan::load(&source, Path::new("."), &sets, &[]).unwrap();
+        let plan = Plan::load(&Registry::native(), &source, Path::new("."), &sets, &[]).unwrap();
         let world = plan.world(0).unwrap();
         let Stage { mut live, scorer } = plan.start(&world, 0).unwrap();
         live.step().unwrap();

@@ -32,10 +32,10 @@ fn up_to(series: &Series, round: u32) -> Option<f64> {
 
 impl Axis {
     pub(crate) fn new(config: &Config) -> Self {
-        let against = config.evaluate.text("against").map(ToString::to_string);
+        let against = config.evaluate.against.clone();
         // The round of a sweep is older than this key and says the same.
         let at_round = config.sweep.as_ref().and_then(|sweep| sweep.at_round).filter(|_| against.is_none());
-        Self { against, at: config.evaluate.number("at").or(at_round.map(|round| round as f64)) }
+        Self { against, at: config.evaluate.at.or(at_round.map(f64::from)) }
     }
 
     /// Its name in results.

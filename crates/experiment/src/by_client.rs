@@ -7,7 +7,7 @@ use crate::repeat::Outcome;
 use crate::report::{Chart, Column, Estimate, Point, Row, Scale, Series, Table};
 use crate::scorer::Metric;
 use crate::statistics::{Flips, estimate, sign_flips};
-use fedkin_core::model::{Loss, Model, Problem};
+use fedkin_core::learner::Abilities;
 use std::collections::BTreeMap;
 
 /// More clients than this are not told apart.
@@ -27,11 +27,10 @@ pub(crate) type ByClient = BTreeMap<String, Vec<f64>>;
 
 /// Whether the clients of a method are worth a look one by one: few, with a graph each, or with probabilities to be judged.
 pub(crate) fn wanted(plan: &Plan) -> bool {
+    let family = plan.families.first();
     plan.row.graphs
-        || matches!(
-            plan.problem,
-            Problem::Classes(_) | Problem::Net(_) | Problem::Linear(Model { loss: Loss::Logistic, .. })
-        )
+        || family.has().contain(Abilities::PARAMETERS)
+            && (family.output().classes() > 0 || !family.is_linear())
 }
 
 /// The names of the clients that `of` tells apart.

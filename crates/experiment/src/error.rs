@@ -3,8 +3,8 @@
 use crate::artifacts::ArtifactError;
 use crate::config::ConfigError;
 use fedkin_core::Federation;
+use fedkin_core::round::{Fault, Stopped};
 use fedkin_data::DataError;
-use fedkin_runtime::Fault;
 use thiserror::Error;
 
 /// Anything that stops an experiment.
@@ -30,6 +30,14 @@ pub enum Error {
     /// The run cannot start or go on.
     #[error("{0}")]
     Fault(#[from] Fault),
+    /// The run cannot go on, with the sentence that says so by name.
+    #[error("{sentence}")]
+    Stopped {
+        /// Where and why.
+        stopped: Box<Stopped>,
+        /// The same for people.
+        sentence: String,
+    },
     /// What a node was given does not fit together.
     #[error("{place}: {message}")]
     Deploy {
@@ -49,30 +57,41 @@ pub enum Error {
     Interrupted(String),
 }
 
-/// The same fault with the client's name in place of its number: the method that stopped knows no names.
-pub(crate) fn naming(fault: Fault, federation: &Federation) -> Fault {
-    match fault {
-        Fault::Stopped { round, client: Some(id), reason } if (id as usize) < federation.members().len() => {
-            let name = format!("client {:?}", federation.client_name(id));
-            let reason = reason.replace(&format!("client number {id}"), &name);
-            Fault::Stopped { round, client: Some(id), reason }
-        }
-        other => other,
-    }
-}
-
-/// The client that a reason calls by its number: nodes leave words behind, and no more.
-pub(crate) fn spoken_of(reason: &str) -> Option<u32> {
-    let (_, rest) = reason.split_once("client number ")?;
-    let digits = rest.chars().take_while(char::is_ascii_digit).count();
-    rest[..digits].parse().ok()
-}
-
 impl Error {
-    /// 2: something the user can put right. 3: a privacy claim does not hold. 4: the method diverged. 130: interrupted.
+    /// A fault of a run, told with the names of the federation as the method sees it.
+    pub(crate) fn of(fault: Fault, federation: &Federation) -> Self {
+        match fault {
+            Fault::Stopped(stopped) => Self::stopped(stopped, federation),
+            other => Error::Fault(other),
+        }
+    }
+
+    /// A run that cannot go on, told with the names of the federation as the method sees it.
+    pub(crate) fn stopped(stopped: Stopped, federation: &Federation) -> Self {
+        let client = |id: u32| {
+            let known = (id as usize) < federation.members().len();
+            if known { format!("{:?}", federation.client_name(id)) } else { format!("number {id}") }
+        };
+        let names = federation.server_names();
+        let server =
+            |id: u32| names.get(id as usize).filter(|_| names.len() > 1).map(|name| format!("{name:?}"));
+        let sentence = stopped.sentence(client, server);
+        Error::Stopped { stopped: Box::new(stopped), sentence }
+    }
+
+    /// Of several stops of one run the least is its reason; whatever is no stop comes first.
+    pub fn stop_order(&self) -> Option<(u32, u32)> {
+        match self {
+            Error::Stopped { stopped, .. } => Some((stopped.stop.step, stopped.stop.server)),
+            _ => None,
+        }
+    }
+
+    /// 2: something the user can put right. 3: a privacy claim does not hold. 4: the run cannot go on: the method diverged, or
+    /// nobody answers. 130: interrupted.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Fault(Fault::Diverged { .. } | Fault::Stopped { .. }) => 4,
+            Error::Stopped { .. } | Error::Fault(Fault::Stopped(_)) => 4,
             Error::Untrue(_) => 3,
             Error::Interrupted(_) => 130,
             _ => 2,

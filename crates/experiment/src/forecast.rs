@@ -8,10 +8,7 @@ use crate::plan::Plan;
 use crate::repeat::price_key;
 use crate::run::SampledReleases;
 use fedkin_core::Federation;
-use fedkin_core::algorithm::registry::{self, Visitor};
-use fedkin_core::algorithm::{Algorithm, Phase, Run};
 use fedkin_core::privacy::{Account, Cost, Draws, Prices, Trust};
-use fedkin_core::round::{Server, Verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -84,43 +81,6 @@ struct Tab {
     exhausted: Option<u32>,
 }
 
-struct Planner<'a> {
-    run: &'a Run,
-    federation: &'a Federation,
-}
-
-impl Visitor for Planner<'_> {
-    /// `None` where the method does not know its prices.
-    type Output = Option<Vec<Tab>>;
-
-    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
-        let budget = self.run.privacy.budget_units();
-        let fresh = Tab { account: Account { budget, ..Account::default() }, ..Tab::default() };
-        let mut tabs = vec![fresh; self.federation.members().len()];
-        for id in 0..self.federation.servers() as u32 {
-            let mut server = Server::open(&algorithm, self.run, self.federation, id);
-            let mut step = 1;
-            while let Phase::Ask(_) = server.begin(&algorithm, self.run, step) {
-                // Most methods charge all clients of a step the same.
-                let mut last: Option<(u32, Cost, Option<Draws>)> = None;
-                for (member, verdict) in server.members().iter().zip(server.verdicts()) {
-                    if *verdict != Verdict::Asked {
-                        continue;
-                    }
-                    let (_, cost, draws) = match last.take() {
-                        Some(last) if last.0 == member.samples => last,
-                        _ => (member.samples, algorithm.price(member, step)?, algorithm.draws(member, step)),
-                    };
-                    tabs[member.id as usize].ask(step, cost, draws.as_ref());
-                    last = Some((member.samples, cost, draws));
-                }
-                step += 1;
-            }
-        }
-        Some(tabs)
-    }
-}
-
 impl Tab {
     fn ask(&mut self, step: u32, cost: Cost, draws: Option<&Draws>) {
         self.asked += 1;
@@ -136,26 +96,28 @@ impl Forecast {
     /// Plans a repeat.
     pub fn new(plan: &Plan, repeat: u32) -> Result<Self, Error> {
         let world = plan.world(repeat)?;
-        let dimension = plan.problem.dimension(world.schema.columns());
-        let (federation, run) = plan.run(&world.federation, dimension, repeat)?;
+        let (federation, run) = plan.run(&world.federation, world.schema.columns(), repeat)?;
         let private = plan.privacy.demanded();
         if private && !plan.guarantees() {
             return Err(Error::Usage(format!(
                 "there is nothing to plan with privacy.mechanism = {:?}: its price is a claim that an audit has refuted \
                  (`fedkin audit` shows it), and no epsilon holds; set it to \"one-shot\"",
-                plan.config.privacy.text("mechanism").unwrap_or_default()
+                plan.config.privacy.mechanism.word()
             )));
         }
         let tabs = if private {
-            let planner = Planner { run: &run, federation: &federation };
-            registry::visit(plan.row.name, &plan.config.algorithm_values, &plan.context(), planner)
-                .map_err(Error::Usage)?
-                .ok_or_else(|| {
-                    Error::Usage(format!(
-                        "{} cannot say beforehand what an answer costs: run it and read the ledger",
-                        plan.row.name
-                    ))
-                })?
+            let fresh = Account { budget: run.privacy.budget_units(), ..Account::default() };
+            let mut tabs = vec![Tab { account: fresh, ..Tab::default() }; federation.members().len()];
+            let known = plan.method.forecast(&run, &federation, &mut |step, member, cost, draws| {
+                tabs[member.id as usize].ask(step, cost, draws);
+            });
+            if !known {
+                return Err(Error::Usage(format!(
+                    "{} cannot say beforehand what an answer costs: run it and read the ledger",
+                    plan.row.name
+                )));
+            }
+            tabs
         } else {
             Vec::new()
         };
@@ -165,16 +127,16 @@ impl Forecast {
     }
 
     fn empty(plan: &Plan, client_count: u32) -> Self {
-        let (bound, unit) = (plan.privacy.bound(&plan.problem), plan.privacy.unit());
+        let (trust, unit) = (plan.privacy.trust(&plan.families), plan.privacy.unit());
         Self {
             algorithm: plan.row.name.to_string(),
-            mechanism: plan.config.privacy.text("mechanism").unwrap_or("none").to_string(),
-            bound: bound.map_or("", |bound| bound.trust().words()).to_string(),
+            mechanism: plan.config.privacy.mechanism.word().to_string(),
+            bound: trust.map_or("", Trust::words).to_string(),
             unit: unit.words().to_string(),
             delta: plan.delta(),
             rounds: plan.rounds(),
             repeats: plan.repeats(),
-            budget: plan.config.privacy.number("budget"),
+            budget: plan.config.privacy.budget,
             epsilon: None,
             epsilon_gaussian: None,
             zcdp: 0.0,
@@ -235,8 +197,8 @@ impl Forecast {
 mod tests {
     use super::*;
     use crate::config::{Override, Source};
-    use crate::plan::tables;
-    use fedkin_runtime::Progress;
+    use crate::registry::Registry;
+    use fedkin_core::round::Progress;
     use std::path::Path;
 
     const CONFIG: &str = "version = 1\n\
@@ -251,14 +213,14 @@ mod tests {
     fn plan(sets: &[&str]) -> Plan {
         let source = Source { name: "f.toml".into(), text: CONFIG.into() };
         let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
-        Plan::load(&source, Path::new(""), &overrides, &[]).unwrap()
+        Plan::load(&Registry::native(), &source, Path::new(""), &overrides, &[]).unwrap()
     }
 
     /// The forecast and the accounts after the run, client by client, for every method that can be private.
     #[test]
     fn every_method_spends_what_was_planned() {
         let mut compared = 0;
-        for (name, ..) in tables().algorithms {
+        for name in Registry::native().methods().names() {
             for budget in ["privacy.budget=0.004", "privacy.delta=1e-5"] {
                 let source = Source { name: "f.toml".into(), text: CONFIG.into() };
                 let sets = [
@@ -266,7 +228,8 @@ mod tests {
                     Override::parse(budget).unwrap(),
                 ];
                 // Methods that refuse privacy have nothing to plan.
-                let Ok(plan) = Plan::load(&source, Path::new(""), &sets, &[]) else { continue };
+                let planned = Plan::load(&Registry::native(), &source, Path::new(""), &sets, &[]);
+                let Ok(plan) = planned else { continue };
                 let forecast = Forecast::new(&plan, 0).unwrap();
                 let world = plan.world(0).unwrap();
                 let mut live = plan.start(&world, 0).unwrap().live;
@@ -279,7 +242,7 @@ mod tests {
                     assert_eq!(answered, u64::from(client.releases), "{name}: {client:?}");
                 }
                 let refused = forecast.clients.iter().any(|client| client.exhausted.is_some());
-                assert_eq!(refused, budget.starts_with("privacy.budget") && *name != "local", "{name}");
+                assert_eq!(refused, budget.starts_with("privacy.budget") && name != "local", "{name}");
                 compared += 1;
             }
         }
@@ -297,7 +260,7 @@ mod tests {
         for budget in [None, Some("privacy.budget=30")] {
             let source = Source { name: "f.toml".into(), text: source.clone() };
             let sets: Vec<Override> = budget.into_iter().map(|text| Override::parse(text).unwrap()).collect();
-            let plan = Plan::load(&source, Path::new(""), &sets, &[]).unwrap();
+            let plan = Plan::load(&Registry::native(), &source, Path::new(""), &sets, &[]).unwrap();
             let forecast = Forecast::new(&plan, 0).unwrap();
             let world = plan.world(0).unwrap();
             let mut live = plan.start(&world, 0).unwrap().live;
@@ -334,7 +297,7 @@ mod tests {
         let source = CONFIG.replace("gradient_bound = 0.01\n", "");
         let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
         let source = Source { name: "f.toml".into(), text: source };
-        let plan = Plan::load(&source, Path::new(""), &overrides, &[]).unwrap();
+        let plan = Plan::load(&Registry::native(), &source, Path::new(""), &overrides, &[]).unwrap();
         let forecast = Forecast::new(&plan, 0).unwrap();
         assert_eq!((forecast.epsilon, forecast.zcdp), (None, 0.0));
         assert!(forecast.clients.is_empty());

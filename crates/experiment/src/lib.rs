@@ -19,6 +19,7 @@ pub mod library;
 mod pieces;
 mod plan;
 pub mod predict;
+mod registry;
 mod repeat;
 pub mod report;
 mod run;
@@ -30,19 +31,22 @@ mod stopping;
 mod theory;
 pub mod topologies;
 mod tuning;
+mod warning;
 
 pub use claims::ClaimResult;
 pub use compare::{Comparison, CurveResult, Prepared};
 pub use error::Error;
 pub use forecast::{ClientForecast, Forecast};
-pub use plan::{Plan, Stage, tables};
+pub use plan::{Plan, Stage};
+pub use registry::Registry;
 pub use repeat::{Control, Outcome, Spent};
 pub use run::{
     Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim, run,
 };
 pub use scorer::{Metric, Scorer, Shown};
-pub use spending::{ASSUMED, INTERPOLATES, REFUTED, UNPACED};
+pub use spending::{ASSUMED, REFUTED};
 pub use spread::Spread;
 pub use statistics::{Estimate, estimate, paired};
 pub use theory::Theory;
 pub use tuning::{Tried, Tuning};
+pub use warning::Warning;

@@ -133,6 +133,7 @@ mod tests {
     use super::*;
     use crate::compare::Prepared;
     use crate::config::Source;
+    use crate::registry::Registry;
     use std::path::Path;
 
     #[test]
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(files, names);
         for experiment in ALL {
             let source = Source { name: experiment.name.into(), text: experiment.text.into() };
-            let prepared = Prepared::new(&source, Path::new("."), &[]);
+            let prepared = Prepared::new(&Registry::native(), &source, Path::new("."), &[]);
             assert!(prepared.is_ok(), "{}: {}", experiment.name, prepared.err().unwrap());
             assert_eq!(prepared.unwrap().name(), experiment.name);
             assert!(experiment.summary.len() > 20, "{} has no first comment", experiment.name);

@@ -1,14 +1,14 @@
 //! Learnt graphs that fall into pieces.
 
 use crate::plan::Plan;
+use crate::warning::Warning;
 use fedkin_core::graph::Weighted;
-use fedkin_core::model::Problem;
+use fedkin_core::round::Results;
 use fedkin_data::World;
-use fedkin_runtime::Live;
 
 /// What to say of clients whose graph is not connected; nothing where all are, or where no graphs were learnt.
-pub(crate) fn warning(plan: &Plan, world: &World, live: &dyn Live) -> Option<String> {
-    let Problem::Graph(smooth) = &plan.problem else { return None };
+pub(crate) fn warning(plan: &Plan, world: &World, live: &dyn Results) -> Option<Warning> {
+    let smooth = plan.families.first().signals()?;
     let nodes = smooth.nodes(world.schema.columns())?;
     let mut apart: Vec<(u32, u32)> = Vec::new();
     live.own_models(&mut |id, graph| {
@@ -19,20 +19,20 @@ pub(crate) fn warning(plan: &Plan, world: &World, live: &dyn Live) -> Option<Str
             }
         }
     });
-    let (first, pieces) = apart.first()?;
-    Some(format!(
-        "the graphs of {} of {} clients are not connected (that of {:?} is in {pieces} pieces): raise model.beta for more \
-         edges, or give them more records",
-        apart.len(),
-        world.train.len(),
-        world.federation.client_name(*first)
-    ))
+    let &(first, pieces) = apart.first()?;
+    Some(Warning::Pieces {
+        clients: apart.len(),
+        of: world.train.len(),
+        first: world.federation.client_name(first).to_string(),
+        pieces,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use crate::config::Source;
     use crate::plan::Plan;
+    use crate::registry::Registry;
     use std::path::Path;
 
     /// With hardly any beta every node keeps its nearest neighbour alone; with much of it all pairs are edges.
@@ -44,13 +44,13 @@ mod tests {
                  samples = 30\n[model]\nkind = \"graph\"\nbeta = {beta}\n[algorithm]\nname = \"igl\"\n"
             );
             let source = Source { name: "pieces.toml".into(), text };
-            let plan = Plan::load(&source, Path::new(""), &[], &[]).unwrap();
+            let plan = Plan::load(&Registry::native(), &source, Path::new(""), &[], &[]).unwrap();
             let world = plan.world(0).unwrap();
             let mut stage = plan.start(&world, 0).unwrap();
-            while stage.live.step().unwrap() != fedkin_runtime::Progress::Ended {}
+            while stage.live.step().unwrap() != fedkin_core::round::Progress::Ended {}
             super::warning(&plan, &world, stage.live.as_ref())
         };
-        let words = told(1e-6).unwrap();
+        let words = told(1e-6).unwrap().to_string();
         assert!(words.contains("not connected") && words.contains("raise model.beta"), "{words}");
         assert_eq!(told(50.0), None);
     }

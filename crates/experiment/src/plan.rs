@@ -1,39 +1,36 @@
 //! A config turned into things that can run.
 
-use crate::config::{self, Config, Override, Source, Tables};
+use crate::config::{Config, Override, Parsed, Source};
 use crate::error::Error;
 use crate::kin::Given;
-use crate::scorer::{EDGE, Global, Scorer, Wanted};
+use crate::registry::Registry;
+use crate::scorer::{Global, Scorer, Wanted};
 use fedkin_core::Federation;
-use fedkin_core::algorithm::registry::{self, Row};
-use fedkin_core::algorithm::{Context, Run};
-use fedkin_core::model::{Loss, Model, Problem};
-use fedkin_core::params::{Value, Values, suggest};
+use fedkin_core::algorithm::registry::Row;
+use fedkin_core::algorithm::{Context, Run, Targets};
+use fedkin_core::learner::{Families, Output};
+use fedkin_core::params::{Values, suggest};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::repeat_seed;
+use fedkin_core::round::{AnyMethod, Live};
 use fedkin_core::signals::Records;
-use fedkin_data::{GRAPH_PARAMS, Request, SOURCES, Task, TopologySpec, World, node_names, topology_spec};
-use fedkin_runtime::{Live, start};
+use fedkin_data::{About, Request, Task, TopologySpec, World, node_names, topology_spec};
+use fedkin_runtime::{Threads, file_shelf};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
-
-/// The tables every config is checked against.
-pub fn tables() -> Tables<'static> {
-    static SOURCE_ROWS: LazyLock<Vec<config::Row<'static>>> =
-        LazyLock::new(|| SOURCES.iter().map(|row| (row.name, row.summary, row.params)).collect());
-    static METHOD_ROWS: LazyLock<Vec<config::Row<'static>>> =
-        LazyLock::new(|| registry::TABLE.iter().map(|row| (row.name, row.summary, row.params)).collect());
-    Tables { sources: &SOURCE_ROWS, algorithms: &METHOD_ROWS, topology: GRAPH_PARAMS }
-}
+use std::sync::Arc;
 
 /// One run as configured: one method, any number of repeats.
 pub struct Plan {
     /// The config with every default.
     pub config: Config,
     /// The method's row of the registry.
-    pub row: &'static Row,
+    pub row: Row,
+    /// The method, built once for all repeats.
+    pub(crate) method: Arc<dyn AnyMethod>,
+    /// What the config was read with.
+    pub(crate) registry: Registry,
     /// What the clients fit.
-    pub problem: Problem,
+    pub families: Families,
     /// What protects the uploads.
     pub privacy: Privacy,
     pub(crate) base: PathBuf,
@@ -43,56 +40,21 @@ pub struct Plan {
     pub kin: Given,
 }
 
-/// Builds a method and lets it go: whether its parameters fit together.
-struct Nothing;
-
-impl registry::Visitor for Nothing {
-    type Output = ();
-    fn visit<A: fedkin_core::algorithm::Algorithm>(self, _: A) {}
-}
-
 /// What the clients of a config fit; the number of classes is the config's, or the one its data source knows.
-pub(crate) fn problem_of(config: &Config) -> Result<Problem, String> {
-    Problem::knowing(&config.model, fedkin_data::known(&config.data_source, &config.data))
+pub(crate) fn families_of(registry: &Registry, config: &Config) -> Result<Families, String> {
+    let row = registry.core().learners.find(&config.model_kind).map_err(|error| error.to_string())?;
+    let known = registry.data().about(&config.data_source, &config.data).known;
+    Families::several(row.build(&config.model, known)?).ok_or_else(|| "the learner is empty".into())
 }
 
-/// Builds a method and asks whether it can work with a federation.
-struct Suits<'a> {
-    federation: &'a Federation,
-    run: &'a Run,
-}
-
-impl registry::Visitor for Suits<'_> {
-    type Output = Result<(), String>;
-    fn visit<A: fedkin_core::algorithm::Algorithm>(self, algorithm: A) -> Self::Output {
-        algorithm.suits(self.federation, self.run)
-    }
-}
-
-/// Builds a method and asks how many rounds are done after a step.
-struct RoundsAfter<'a>(u32, &'a Run);
-
-impl registry::Visitor for RoundsAfter<'_> {
-    type Output = u32;
-    fn visit<A: fedkin_core::algorithm::Algorithm>(self, algorithm: A) -> u32 {
-        algorithm.rounds(self.0, self.1)
-    }
-}
-
-/// Which clients the key `targets` of a method names: nothing where it has no such key, or all.
-fn targets(values: &Values, federation: &Federation) -> Result<Option<Arc<[u32]>>, String> {
-    let names: Vec<&Value> = match values.get("targets") {
-        None => return Ok(None),
-        Some(Value::Text(word)) if word == "all" => return Ok(None),
-        Some(Value::List(names)) => names.iter().collect(),
-        Some(one) => vec![one],
-    };
+/// The clients that a method's settings want models for: nothing where that is all.
+fn target_ids(targets: Targets, federation: &Federation) -> Result<Option<Arc<[u32]>>, String> {
+    let Targets::Named(names) = targets else { return Ok(None) };
     if names.is_empty() {
         return Err("algorithm.targets is empty: name at least one client, or say \"all\"".into());
     }
     let mut ids = Vec::new();
-    for name in names {
-        let Value::Text(name) = name else { continue };
+    for name in &names {
         let id = federation.find_client(name).ok_or_else(|| {
             let near = suggest(name, federation.client_names().iter().map(String::as_str));
             format!("algorithm.targets: no client is called {name:?}{near}")
@@ -115,52 +77,42 @@ pub struct Stage {
 impl Plan {
     /// Reads a config file's text with overrides; relative paths start at `base`.
     pub fn load(
+        registry: &Registry,
         source: &Source,
         base: &Path,
         overrides: &[Override],
         sets: &[&[Override]],
     ) -> Result<Self, Error> {
-        let config = config::load_variant(source, overrides, sets, &tables())?;
-        Self::new(config, base, &source.name)
+        Self::of(registry, &Parsed::new(source)?, base, overrides, sets)
+    }
+
+    /// The same of a text that was read already.
+    pub fn of(
+        registry: &Registry,
+        parsed: &Parsed,
+        base: &Path,
+        overrides: &[Override],
+        sets: &[&[Override]],
+    ) -> Result<Self, Error> {
+        let config = parsed.load_variant(overrides, sets, &registry.tables())?;
+        Self::new(registry, config, base, parsed.name())
     }
 
     /// Checks what spans several sections.
-    pub fn new(config: Config, base: &Path, place: &str) -> Result<Self, Error> {
+    pub fn new(registry: &Registry, config: Config, base: &Path, place: &str) -> Result<Self, Error> {
         let conflict = |message: String| Error::Conflict { place: place.to_string(), message };
-        let row = registry::find(&config.algorithm).map_err(conflict)?;
-        let problem = problem_of(&config).map_err(conflict)?;
-        if row.graphs != matches!(problem, Problem::Graph(_)) {
-            let kind = config.model.text("kind").unwrap_or_default();
-            let (does, remedy) = if row.graphs {
-                ("learns graphs", "set model.kind = \"graph\", or name a method of linear models")
-            } else {
-                (
-                    "fits linear models",
-                    "set model.kind = \"ridge\" or \"logistic\", or algorithm.name = \"fedgl\"",
-                )
-            };
-            return Err(conflict(format!(
-                "algorithm.name = {:?} {does}, and model.kind is {kind:?}: {remedy} (`fedkin algorithms` lists all)",
-                row.name
-            )));
-        }
+        let row = *registry.methods().find(&config.algorithm).map_err(|error| conflict(error.to_string()))?;
+        let families = families_of(registry, &config).map_err(conflict)?;
         let privacy = Privacy::new(&config.privacy).map_err(conflict)?;
         let topology = topology_spec(&config.topology, base)?;
-        let by_client = match config.data.get("standardise") {
-            Some(Value::Flag(on)) => *on,
-            Some(Value::Text(word)) => word == "client",
-            _ => false,
-        };
-        if privacy.demanded() && by_client {
+        if privacy.demanded() && registry.data().about(&config.data_source, &config.data).by_client {
             return Err(conflict(
                 "data.standardise by client lets one record move all others, so no sensitivity is known: \
                  standardise by agreed constants (a CSV file), or set privacy.mechanism = \"none\""
                     .into(),
             ));
         }
-        if config.privacy.get("ledger").is_some()
-            && config.run.integer("repeats").is_some_and(|repeats| repeats > 1)
-        {
+        if config.privacy.ledger.is_some() && config.run.repeats > 1 {
             return Err(conflict(
                 "privacy.ledger is for run.repeats = 1: repeats draw data of their own, and each would be charged; \
                  use one seed per run, or remove the ledger"
@@ -168,9 +120,15 @@ impl Plan {
             ));
         }
         let kin = Given::new(&config.kin, base);
+        let known = Arc::clone(registry.core());
+        let context = Context { families: families.clone(), privacy, infer: kin.infer(), registry: known };
+        // A method refuses parameters that do not fit together before any data is read.
+        let method = row.build(&config.algorithm_values, &context).map_err(conflict)?;
         let plan = Self {
             row,
-            problem,
+            method,
+            registry: registry.clone(),
+            families,
             privacy,
             base: base.to_path_buf(),
             place: place.to_string(),
@@ -178,9 +136,6 @@ impl Plan {
             kin,
             config,
         };
-        // A method refuses parameters that do not fit together before any data is read.
-        registry::visit(row.name, &plan.config.algorithm_values, &plan.context(), Nothing)
-            .map_err(conflict)?;
         plan.check_discovery()?;
         Ok(plan)
     }
@@ -190,49 +145,51 @@ impl Plan {
         &self.place
     }
 
-    /// What a method is built with besides its own parameters.
-    pub fn context(&self) -> Context {
-        Context { problem: self.problem.clone(), privacy: self.privacy, infer: self.kin.infer() }
+    /// A method with the plan's parameters and model, under another privacy.
+    pub(crate) fn built(&self, row: &Row, privacy: Privacy) -> Result<Arc<dyn AnyMethod>, String> {
+        let registry = Arc::clone(self.registry.core());
+        let context = Context { families: self.families.clone(), privacy, infer: self.kin.infer(), registry };
+        row.build(&self.config.algorithm_values, &context)
     }
 
     /// The name of the run.
     pub fn name(&self) -> &str {
-        self.config.run.text("name").unwrap_or("run")
+        &self.config.run.name
     }
 
     /// How many rounds.
     pub fn rounds(&self) -> u32 {
-        self.config.run.integer("rounds").unwrap_or(1) as u32
+        self.config.run.rounds
     }
 
     /// How many Monte Carlo repeats.
     pub fn repeats(&self) -> u32 {
-        self.config.run.integer("repeats").unwrap_or(1) as u32
+        self.config.run.repeats
     }
 
     /// The seed of a repeat.
     pub fn seed(&self, repeat: u32) -> u64 {
-        repeat_seed(self.config.run.integer("seed").unwrap_or(0) as u64, repeat)
+        repeat_seed(self.config.run.seed, repeat)
     }
 
     /// Rounds between two evaluations.
     pub fn every(&self) -> u32 {
-        self.config.evaluate.integer("every").unwrap_or(1) as u32
+        self.config.evaluate.every
     }
 
     /// The folder of the ledger that spans runs, where there is one.
     pub fn ledger(&self) -> Option<PathBuf> {
-        self.config.privacy.text("ledger").map(|folder| self.base.join(folder))
+        self.config.privacy.ledger.as_ref().map(|folder| self.base.join(folder))
     }
 
     /// The delta at which epsilon is reported.
     pub fn delta(&self) -> f64 {
-        self.config.privacy.number("delta").unwrap_or(1e-5)
+        self.config.privacy.delta
     }
 
     /// The names of the nodes whose graphs are learnt; nothing where models are.
     pub(crate) fn nodes(&self, world: &World) -> Option<Vec<String>> {
-        let Problem::Graph(smooth) = &self.problem else { return None };
+        let smooth = self.families.first().signals()?;
         let columns = world.schema.columns();
         Some(match smooth.records {
             Records::Signals => world.schema.features.iter().map(|feature| feature.name.clone()).collect(),
@@ -242,37 +199,53 @@ impl Plan {
 
     /// Above this a weight of a graph is an edge.
     pub fn threshold(&self) -> f64 {
-        self.config.evaluate.number("threshold").unwrap_or(EDGE)
+        self.config.evaluate.threshold
     }
 
     /// What the targets are.
     pub(crate) fn task(&self) -> Task {
-        match &self.problem {
+        match self.families.first().output() {
             // Squared differences have no target either, and are read as any other table.
-            Problem::Graph(_) => Task::Signals,
-            Problem::Classes(model) => Task::Classes(model.classes as u32),
-            Problem::Linear(Model { loss: Loss::Logistic, .. }) => Task::Classification,
-            Problem::Agnostic(kinds) if kinds.classes() => Task::Classification,
-            Problem::Net(net) if net.classifies() => Task::Classes(net.outputs() as u32),
-            Problem::Linear(_) | Problem::Agnostic(_) | Problem::Net(_) => Task::Regression,
+            Output::Graph => Task::Signals,
+            Output::Classes(classes) => Task::Classes(classes as u32),
+            Output::Probability => Task::Classification,
+            Output::Number => Task::Regression,
         }
+    }
+
+    /// The number of parameters for this many columns.
+    pub(crate) fn dimension(&self, columns: usize) -> usize {
+        self.families.first().dimension(columns)
+    }
+
+    /// Which learner each client has, by id: several are dealt in turn.
+    pub(crate) fn learners(&self, federation: &Federation) -> Option<Arc<[u32]>> {
+        let count = self.families.count() as u32;
+        (count > 1).then(|| (0..federation.members().len() as u32).map(|id| id % count).collect())
+    }
+
+    /// What `[data]` says of the records before anybody looks at them.
+    pub fn about(&self) -> About {
+        self.registry.data().about(&self.config.data_source, &self.config.data)
     }
 
     /// Loads or draws the data of a repeat.
     pub fn world(&self, repeat: u32) -> Result<World, Error> {
         let world = self.world_from(&self.config.data_source, &self.config.data, &self.base, repeat)?;
         let world = self.kin.world(world, self.row.needs_connected)?;
-        self.problem
-            .takes(world.schema.columns())
-            .map_err(|message| Error::Conflict { place: self.place.clone(), message })?;
+        for family in self.families.all() {
+            family
+                .takes(world.schema.columns())
+                .map_err(|message| Error::Conflict { place: self.place.clone(), message })?;
+        }
         // A federation that the method cannot work with is refused like data that are wrong.
-        self.run(&world.federation, self.problem.dimension(world.schema.columns()), repeat)?;
+        self.run(&world.federation, world.schema.columns(), repeat)?;
         Ok(world)
     }
 
     /// Whether the method can work with a world that another plan has loaded from the same data.
     pub(crate) fn suits(&self, world: &World) -> Result<(), Error> {
-        self.run(&world.federation, self.problem.dimension(world.schema.columns()), 0).map(|_| ())
+        self.run(&world.federation, world.schema.columns(), 0).map(|_| ())
     }
 
     /// Loads or draws from another `[data]` table, as the data say, without `[kin]`.
@@ -284,6 +257,7 @@ impl Plan {
         repeat: u32,
     ) -> Result<World, Error> {
         Ok(fedkin_data::load(&Request {
+            registry: self.registry.data(),
             source,
             values,
             base,
@@ -307,80 +281,60 @@ impl Plan {
 
     /// The federation as the method sees it, and what is fixed for a repeat: the same for one process that has
     /// everything and for a node that has the roster.
-    pub fn run(&self, whole: &Federation, dimension: usize, repeat: u32) -> Result<(Federation, Run), Error> {
+    pub fn run(&self, whole: &Federation, columns: usize, repeat: u32) -> Result<(Federation, Run), Error> {
         let conflict = |message: String| Error::Conflict { place: self.place.clone(), message };
         let federation = self.arranged(whole);
-        let max_norm = self.config.run.number("max_norm").unwrap_or(1e6);
+        let max_norm = self.config.run.max_norm;
         // Other methods see the graph as one of servers, and nodes have no file of it.
-        let takes_file = self.config.algorithm_values.text("graph") == Some("file");
+        let values = &self.config.algorithm_values;
+        let takes_graph = (self.row.typed.takes_client_graph)(values).map_err(conflict)?;
+        let targets = (self.row.typed.targets)(values).map_err(conflict)?;
         // One server has all clients: it asks as many as the servers it stands for.
-        let merged = if self.row.arrange.one_server { whole.servers() as i64 } else { 1 };
+        let merged = if self.row.arrange.one_server { whole.servers() as u32 } else { 1 };
         let run = Run {
             seed: self.seed(repeat),
             rounds: self.rounds(),
             clients_per_server: self
                 .config
                 .participation
-                .integer("clients_per_server")
-                .map(|count| u32::try_from(count * merged).unwrap_or(u32::MAX)),
+                .clients_per_server
+                .map(|count| count.saturating_mul(merged)),
             max_norm2: max_norm * max_norm,
-            dimension,
+            dimension: self.dimension(columns),
+            columns: Some(columns),
+            learners: self.learners(&federation),
             clusters: federation.clusters(),
             privacy: self.privacy,
-            targets: targets(&self.config.algorithm_values, &federation).map_err(conflict)?,
-            kin: if takes_file { self.kin.client_graph(&federation)? } else { None },
+            targets: target_ids(targets, &federation).map_err(conflict)?,
+            kin: if takes_graph { self.kin.client_graph(&federation)? } else { None },
         };
-        let suits = Suits { federation: &federation, run: &run };
-        registry::visit(self.row.name, &self.config.algorithm_values, &self.context(), suits)
-            .and_then(|suits| suits)
-            .map_err(conflict)?;
+        self.method.suits(&federation, &run).map_err(conflict)?;
         Ok((federation, run))
     }
 
     /// How many of the configured rounds are done after a step.
     pub(crate) fn rounds_after(&self, step: u32, run: &Run) -> u32 {
-        let visitor = RoundsAfter(step, run);
-        registry::visit(self.row.name, &self.config.algorithm_values, &self.context(), visitor)
-            .unwrap_or(step)
+        self.method.rounds(step, run)
     }
 
     /// Starts the method on a world.
     pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
-        let dimension = self.problem.dimension(world.schema.columns());
-        let (federation, run) = self.run(&world.federation, dimension, repeat)?;
-        let mut live = start(
-            self.row.name,
-            &self.config.algorithm_values,
-            &self.context(),
-            run,
-            &federation,
-            &world.train,
-        )?;
-        let limit = self.config.run.number("state_limit").unwrap_or(1024.0);
-        live.limit_memory((limit * f64::from(1 << 20)) as u64);
+        let (federation, run) = self.run(&world.federation, world.schema.columns(), repeat)?;
+        let method = Arc::clone(&self.method);
+        let mut live = method.simulate(run, &federation, &world.train, Arc::new(Threads))?;
+        live.limit_memory((self.config.run.state_limit * f64::from(1 << 20)) as u64, file_shelf);
         Ok(Stage { live, scorer: self.scorer(world) })
     }
 
     /// What is measured on a world.
     pub fn scorer(&self, world: &World) -> Scorer {
-        let wanted: Vec<String> = self
-            .config
-            .evaluate
-            .list("models")
-            .iter()
-            .filter_map(|value| match value {
-                Value::Text(text) => Some(text.clone()),
-                _ => None,
-            })
-            .collect();
-        let headline = self.config.evaluate.text("metric");
-        let threshold = self.threshold();
         let evaluate = &self.config.evaluate;
-        let global = evaluate.flag("global").then(|| Global {
-            most: evaluate.integer("global_most").map(|most| most as usize),
-            seed: self.seed(0),
-        });
-        let wanted = Wanted { models: &wanted, headline, threshold, global };
-        Scorer::new(world, &self.problem, self.row.personal, &wanted)
+        let wanted = Wanted {
+            models: &evaluate.models,
+            headline: evaluate.metric.as_deref(),
+            threshold: evaluate.threshold,
+            global: evaluate.global.then(|| Global { most: evaluate.global_most, seed: self.seed(0) }),
+        };
+        Scorer::new(world, &self.families, self.learners(&world.federation), self.row.personal, &wanted)
     }
 }

@@ -3,11 +3,11 @@
 use crate::artifacts::models::{CLIENTS, Models};
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
+use crate::registry::Registry;
 use crate::run::RunDirectory;
 use fedkin_core::Dataset;
-use fedkin_core::hypothesis::{Fitted, Malformed};
-use fedkin_core::model::{Loss, Parametric, Problem, likeliest, probabilities_of_outputs};
-use fedkin_core::params::Value;
+use fedkin_core::algorithm::Targets;
+use fedkin_core::learner::{Output, likeliest};
 use fedkin_data::{Schema, World, read_records};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +22,9 @@ struct Guide {
     served: BTreeMap<String, String>,
     /// Means, then scales, of the clients whose features were standardised.
     scaling: BTreeMap<String, Vec<f64>>,
+    /// Which of the run's learners a client has, where there are several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    learners: BTreeMap<String, u32>,
 }
 
 const GUIDE: &str = "models/guide.json";
@@ -32,8 +35,14 @@ pub(crate) fn write_guide(
     directory: &Path,
     world: &World,
     federation: &fedkin_core::Federation,
+    learners: Option<&[u32]>,
 ) -> Result<(), Error> {
-    let mut guide = Guide { schema: world.schema.clone(), served: BTreeMap::new(), scaling: BTreeMap::new() };
+    let mut guide = Guide {
+        schema: world.schema.clone(),
+        served: BTreeMap::new(),
+        scaling: BTreeMap::new(),
+        learners: BTreeMap::new(),
+    };
     if world.train.len() <= LIMIT {
         for member in federation.members() {
             let name = federation.client_name(member.id).to_string();
@@ -42,6 +51,9 @@ pub(crate) fn write_guide(
             let scaling = &world.scaling[member.id as usize];
             if !scaling.is_empty() {
                 guide.scaling.insert(name.clone(), scaling.clone());
+            }
+            if let Some(number) = learners.and_then(|all| all.get(member.id as usize)) {
+                guide.learners.insert(name.clone(), *number);
             }
             guide.served.insert(name, format!("{server}/{cluster}"));
         }
@@ -79,83 +91,21 @@ pub struct Predictions {
     pub note: Option<String>,
 }
 
-/// A model that was read.
-enum Predictor<'a> {
-    Parameters(Parametric, &'a [f64]),
-    Hypothesis(Fitted<'a>, bool),
-}
-
-/// What the value of a prediction is.
-enum Gives {
-    Number,
-    Probability,
-    Class,
-}
-
-impl<'a> Predictor<'a> {
-    fn new(problem: &Problem, numbers: &'a [f64], columns: usize) -> Result<Self, Malformed> {
-        if let Problem::Agnostic(kinds) = problem {
-            return Ok(Self::Hypothesis(Fitted::read(numbers, columns)?, kinds.classes()));
-        }
-        match problem.parametric() {
-            Ok(model) if numbers.len() == model.dimension(columns) => Ok(Self::Parameters(model, numbers)),
-            _ => Err(Malformed("there are as many parameters as for other features")),
-        }
-    }
-
-    /// What the model says of one record, and the probabilities of all classes where there are several.
-    fn predict(&self, row: &[f64]) -> (f64, Vec<f64>) {
-        match self {
-            Self::Parameters(Parametric::Linear(model), w) => (model.predict(row, w), Vec::new()),
-            Self::Parameters(Parametric::Softmax(model), w) => {
-                let mut probabilities = vec![0.0; model.classes];
-                model.predict(row, w, &mut probabilities);
-                (likeliest(&probabilities) as f64, probabilities)
-            }
-            Self::Parameters(Parametric::Net(model), w) => {
-                let (mut value, mut probabilities) = (f64::NAN, Vec::new());
-                if let Ok(record) = Dataset::new(row.len(), row.to_vec(), vec![0.0]) {
-                    model.outputs_of(&record, w, |_, z| {
-                        value = z.first().map_or(f64::NAN, |z| f64::from(*z));
-                        if model.classifies() {
-                            probabilities_of_outputs(z, &mut probabilities);
-                            value = likeliest(&probabilities) as f64;
-                        }
-                    });
-                }
-                (value, probabilities)
-            }
-            Self::Hypothesis(hypothesis, _) => (hypothesis.predict(row), Vec::new()),
-        }
-    }
-
-    fn gives(&self) -> Gives {
-        match self {
-            Self::Parameters(Parametric::Softmax(_), _) => Gives::Class,
-            Self::Parameters(Parametric::Net(model), _) if model.classifies() => Gives::Class,
-            Self::Parameters(Parametric::Linear(model), _) if model.loss == Loss::Logistic => {
-                Gives::Probability
-            }
-            Self::Hypothesis(_, true) => Gives::Probability,
-            Self::Parameters(..) | Self::Hypothesis(..) => Gives::Number,
-        }
-    }
-}
-
 /// Predicts with a client's own model, or with the one it is served.
 pub fn predict(
+    registry: &Registry,
     directory: &Path,
     client: &str,
     data: &Path,
     model: Option<&str>,
 ) -> Result<Predictions, Error> {
     let run = RunDirectory::new(directory);
-    let (Some(config), Some(_)) = (run.config()?, run.summary()?) else {
+    let (Some(config), Some(_)) = (run.config(registry)?, run.summary()?) else {
         return Err(Error::Usage(format!("{} holds no complete run: run it first", directory.display())));
     };
     let conflict = |message: String| Error::Conflict { place: directory.display().to_string(), message };
-    let problem = crate::plan::problem_of(&config).map_err(conflict)?;
-    if matches!(problem, Problem::Graph(_)) {
+    let families = crate::plan::families_of(registry, &config).map_err(conflict)?;
+    if families.first().output() == Output::Graph {
         return Err(conflict(
             "this run learnt graphs, which predict nothing: look at them with `fedkin graph inspect`".into(),
         ));
@@ -170,9 +120,9 @@ pub fn predict(
         .map_err(|error| ArtifactError::Damaged { path, what: error.to_string() })?;
     let folder = directory.join("models");
     let models = Models::clients(&folder)?;
-    let some = !matches!(config.algorithm_values.get("targets"), None | Some(Value::Text(_)))
-        || config.algorithm_values.text("targets").is_some_and(|targets| targets != "all");
-    if some && models.names().iter().all(|name| name != client) {
+    let row = registry.methods().find(&config.algorithm).map_err(|error| conflict(error.to_string()))?;
+    let targets = (row.typed.targets)(&config.algorithm_values).map_err(conflict)?;
+    if targets != Targets::All && models.names().iter().all(|name| name != client) {
         return Err(Error::Usage(format!(
             "{client} has no model: it was no target of this run, see `algorithm.targets`"
         )));
@@ -213,29 +163,34 @@ pub fn predict(
             }
         }
     }
-    let predictor = Predictor::new(&problem, &w, records.columns).map_err(|malformed| {
-        ArtifactError::Damaged { path: folder.join(CLIENTS), what: malformed.to_string() }
-    })?;
-    let rows: Vec<Prediction> = records
-        .features
-        .chunks_exact(records.columns)
-        .enumerate()
-        .map(|(i, x)| {
-            let (value, probabilities) = predictor.predict(x);
-            let target = records.targets.as_ref().map(|targets| targets[i]);
-            Prediction { row: i + 1, value, probabilities, target }
-        })
-        .collect();
+    let number = guide.learners.get(client).copied().unwrap_or(0);
+    let family = families.get(number as usize).unwrap_or_else(|| families.first());
+    let damaged = |what: &str| ArtifactError::Damaged { path: folder.join(CLIENTS), what: what.to_string() };
+    let none = vec![0.0; records.features.len() / records.columns.max(1)];
+    let inputs = Dataset::new(records.columns, records.features.clone(), none)
+        .map_err(|error| Error::Usage(error.to_string()))?;
+    let mut rows: Vec<Prediction> = Vec::with_capacity(inputs.rows());
+    family.predict(&w, &inputs, &mut |i, prediction| {
+        let (value, probabilities) = match family.output() {
+            Output::Classes(_) => (likeliest(prediction) as f64, prediction.to_vec()),
+            _ => (prediction.first().copied().unwrap_or(f64::NAN), Vec::new()),
+        };
+        let target = records.targets.as_ref().map(|targets| targets[i]);
+        rows.push(Prediction { row: i + 1, value, probabilities, target });
+    });
+    if rows.len() != inputs.rows() {
+        return Err(damaged("the numbers are no model of these features").into());
+    }
     let mean = |score: fn(f64, f64) -> f64| {
         let scores: Vec<f64> =
             rows.iter().filter_map(|row| row.target.map(|y| score(row.value, y))).collect();
         (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
     };
     let score = |name: &str, value: Option<f64>| value.map(|value| (name.to_string(), value));
-    let error = match predictor.gives() {
-        Gives::Number => score("mse", mean(|z, y| (z - y) * (z - y))),
-        Gives::Probability => score("accuracy", mean(|p, y| f64::from(u8::from((p >= 0.5) == (y >= 0.5))))),
-        Gives::Class => score("accuracy", mean(|class, y| f64::from(u8::from(class == y)))),
+    let error = match family.output() {
+        Output::Number | Output::Graph => score("mse", mean(|z, y| (z - y) * (z - y))),
+        Output::Probability => score("accuracy", mean(|p, y| f64::from(u8::from((p >= 0.5) == (y >= 0.5))))),
+        Output::Classes(_) => score("accuracy", mean(|class, y| f64::from(u8::from(class == y)))),
     };
     Ok(Predictions { client: client.to_string(), model: name.to_string(), rows, error, note })
 }

@@ -9,12 +9,12 @@ use crate::scorer::Scorer;
 use crate::spending::{self, Spending};
 use crate::spread::Spread;
 use crate::stopping::{Stopping, Stops};
+use crate::warning::Warning;
 use fedkin_core::algorithm::FoundKin;
 use fedkin_core::codec::{Bytes, Codec, Reader};
-use fedkin_core::privacy::{Account, Draws, Line, Prices, Refusal, Statement};
-use fedkin_core::round::CHUNK;
+use fedkin_core::privacy::{Account, Draws, Line, Prices, Refusal, Statement, Trust};
+use fedkin_core::round::{CHUNK, Live, Opening, Progress, Results, Summary};
 use fedkin_data::World;
-use fedkin_runtime::{Live, Opening, Progress, Summary};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,9 +118,9 @@ pub struct Outcome {
     /// What each client has spent on its data, by client id.
     pub accounts: Vec<Account>,
     /// What the user should know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The data, and the run after its last round.
-    pub end: Option<(World, Box<dyn Live>)>,
+    pub end: Option<(World, Box<dyn Results>)>,
     /// What a first stage has found, where there was one.
     pub(crate) discovery: Option<Discovery>,
 }
@@ -227,7 +227,7 @@ pub(crate) fn run_on(
             return Err(Error::Interrupted(format!("round {} of {last}; {kept}", live.rounds())));
         }
         let before = live.rounds();
-        let progress = live.step().map_err(|fault| crate::error::naming(fault, &world.federation))?;
+        let progress = live.step().map_err(|fault| Error::of(fault, &plan.arranged(&world.federation)))?;
         let round = live.rounds();
         // A round may have several steps, and only its last one is looked at.
         let whole = round > before;
@@ -261,11 +261,14 @@ pub(crate) fn run_on(
                     // Every client's row is needed anyway: models are looked at once.
                     let rows = live.rows(&scorer);
                     stopping.see(&rows);
-                    (0..columns.len()).map(|c| summary(rows.iter().map(|row| row[c]))).collect()
+                    Summary::of_chunks(columns.len(), rows.chunks(CHUNK))
                 }
             };
             let stopped = stopping.iter().flat_map(Stopping::columns);
-            let stopped = stopped.map(|(name, values)| (name, summary(values.iter().copied())));
+            let stopped = stopped.flat_map(|(name, values)| {
+                let rows = values.chunks(CHUNK).map(|chunk| chunk.iter().map(|value| [*value]));
+                Summary::of_chunks(1, rows).into_iter().map(move |summary| (name, summary))
+            });
             let measured = columns.iter().map(String::as_str).zip(summaries);
             for (name, summary) in measured.chain(stopped).filter(|(_, summary)| summary.count > 0) {
                 push(name, summary.mean());
@@ -288,15 +291,15 @@ pub(crate) fn run_on(
         save(resume, &identity, &metrics, ended, &watch, stopping.as_ref(), live.as_ref())?;
     }
     let statements = live.statements();
-    let mut warnings: Vec<String> =
-        watch.warning().into_iter().chain(turned_away(&metrics, statements.as_deref())).collect();
+    let mut warnings: Vec<Warning> =
+        watch.warning().into_iter().chain(turned_away(plan, &metrics, statements.as_deref())).collect();
     warnings.extend(crate::pieces::warning(plan, &world, live.as_ref()));
     warnings.extend(unstable(&metrics));
     Ok(close(plan, repeat, keep, world, live, &scorer, stopping.as_ref(), metrics, warnings))
 }
 
 /// A run that nodes on a network have finished: measured once, after its last round.
-pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Live>) -> Outcome {
+pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Results>) -> Outcome {
     let scorer = plan.scorer(&world);
     let mut metrics = Metrics::default();
     for (metric, summary) in scorer.names().iter().zip(live.evaluate(&scorer)) {
@@ -313,7 +316,7 @@ pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Live>) -> Outcom
 }
 
 /// How near the clusters that were found so far are to those that are known; nothing without either.
-fn kin_scores(live: &dyn Live, known: Option<&[u32]>) -> Vec<(String, f64)> {
+fn kin_scores(live: &dyn Results, known: Option<&[u32]>) -> Vec<(String, f64)> {
     if known.is_none() { Vec::new() } else { scores(live.kin().as_ref(), known) }
 }
 
@@ -328,14 +331,14 @@ fn close(
     repeat: u32,
     keep: bool,
     world: World,
-    live: Box<dyn Live>,
+    live: Box<dyn Results>,
     scorer: &Scorer,
     stopping: Option<&Stopping>,
     mut metrics: Metrics,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 ) -> Outcome {
     let mut columns = scorer.names();
-    let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(0) as usize;
+    let limit = plan.config.evaluate.per_client_limit;
     let looked = keep || (!plan.row.graphs && crate::by_client::wanted(plan));
     let mut rows = if world.train.len() <= limit && looked { live.rows(scorer) } else { Vec::new() };
     for (name, values) in stopping.filter(|_| !rows.is_empty()).into_iter().flat_map(Stopping::columns) {
@@ -382,65 +385,30 @@ fn close(
     }
 }
 
-/// Sum and number of the values that are there, by the chunks in which a run sums them.
-fn summary(values: impl Iterator<Item = f64>) -> Summary {
-    let values: Vec<f64> = values.collect();
-    let mut all = Summary::default();
-    for chunk in values.chunks(CHUNK) {
-        let there = || chunk.iter().filter(|value| !value.is_nan());
-        all.sum += there().sum::<f64>();
-        all.count += there().count() as u64;
-    }
-    all
-}
-
-/// One warning of each kind: repeats say the same with other numbers.
-pub(crate) fn distinct(warnings: Vec<String>) -> Vec<String> {
-    let kind = |text: &str| text.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect::<String>();
-    let mut kinds: Vec<String> = Vec::new();
-    let mut kept = Vec::new();
-    for warning in warnings {
-        let kind = kind(&warning);
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-            kept.push(warning);
-        }
-    }
-    kept
-}
-
 /// What became of uploads that did not count.
-fn turned_away(metrics: &Metrics, statements: Option<&[Statement]>) -> Vec<String> {
-    let total =
-        |metric: &str| metrics.rows().filter(|row| row.metric == metric).map(|row| row.value).sum::<f64>();
-    let (rejected, refused) = (total("rejected"), total("refused"));
+fn turned_away(plan: &Plan, metrics: &Metrics, statements: Option<&[Statement]>) -> Vec<Warning> {
+    let of =
+        |metric: &'static str| metrics.rows().filter(move |row| row.metric == metric).map(|row| row.value);
     let mut warnings = Vec::new();
-    if rejected > 0.0 {
-        warnings.push(format!(
-            "{rejected} uploads were rejected because they were not finite or larger than run.max_norm: \
-             the method may be diverging"
-        ));
+    if let Some(last) = of("rejected").last() {
+        let penalty = plan.row.params.iter().any(|param| param.name == "penalty");
+        let total = of("rejected").sum::<f64>() as u64;
+        warnings.push(Warning::Rejected { last: last as u64, total, penalty });
     }
-    match statements.map(self::refused) {
-        Some(sentence) => warnings.extend(sentence),
-        None if refused > 0.0 => warnings.push(format!(
-            "{refused} times a client refused, most likely because its privacy budget was spent"
-        )),
-        None => {}
+    if let Some(statements) = statements {
+        warnings.extend(refused(statements));
+    } else {
+        let times = of("refused").sum::<f64>() as u64;
+        warnings.extend((times > 0).then_some(Warning::RefusedTimes { times }));
     }
     warnings
 }
 
-/// What to say where the step of the FedGL paper's Algorithm 1 is longer than its Proposition 1 allows.
-fn unstable(metrics: &Metrics) -> Option<String> {
+/// Where the step of the FedGL paper's Algorithm 1 is longer than its Proposition 1 allows.
+fn unstable(metrics: &Metrics) -> Option<Warning> {
     let steps = metrics.rows().filter(|row| row.metric == "step_times_lipschitz").map(|row| row.value);
-    let worst = steps.fold(0.0, f64::max);
-    (worst > 1.0).then(|| {
-        format!(
-            "the step of Algorithm 1 was up to {worst:.1} times what Proposition 1 allows: the graphs need not be near an \
-             optimum; lower algorithm.step, or set algorithm.solver = \"exact\""
-        )
-    })
+    let times = steps.fold(0.0, f64::max);
+    (times > 1.0).then_some(Warning::LongStep { times })
 }
 
 /// How many clients refused, and in which round the first did.
@@ -449,17 +417,22 @@ pub(crate) fn refusals(statements: &[Statement]) -> Option<(u64, u32)> {
     first.reduce(|a, b| (a.0 + b.0, a.1.min(b.1)))
 }
 
-/// The same as a sentence.
-fn refused(statements: &[Statement]) -> Option<String> {
+/// The same as a warning.
+fn refused(statements: &[Statement]) -> Option<Warning> {
     let (clients, from) = refusals(statements)?;
     let reasons = statements.iter().flat_map(|statement| &statement.entries);
     let budget =
         reasons.filter(|entry| !entry.is_release()).all(|entry| entry.what == Refusal::Budget.words());
-    let why = if budget { "their privacy budget is spent" } else { "see the ledger for their reasons" };
-    Some(format!(
-        "{clients} of {} clients refused to send, from round {from} on: {why}; the run went on without them",
-        statements.len()
-    ))
+    Some(Warning::Refused { clients, of: statements.len(), from, budget })
+}
+
+/// What an epsilon is worth, where it is not what it seems: said wherever it is shown.
+pub(crate) fn worth(bound: &str) -> Option<Warning> {
+    if bound.starts_with("assumed") {
+        Some(Warning::Assumed)
+    } else {
+        (bound == Trust::Refuted.words()).then_some(Warning::Refuted)
+    }
 }
 
 fn save(
@@ -498,7 +471,7 @@ impl Watch {
     /// Above this many numbers looking costs more than it tells.
     const LIMIT: usize = 200_000;
 
-    fn see(&mut self, round: u32, live: &dyn Live) {
+    fn see(&mut self, round: u32, live: &dyn Results) {
         if !round.is_multiple_of(Self::EVERY) && !(round + 1).is_multiple_of(Self::EVERY) {
             return;
         }
@@ -514,19 +487,15 @@ impl Watch {
         self.models = models;
     }
 
-    fn warning(&self) -> Option<String> {
+    fn warning(&self) -> Option<Warning> {
         let recent = self.moves.len().checked_sub(Self::LOOKS + 1)?;
         let recent = &self.moves[recent..];
         let (first, last) = (recent[0], recent[Self::LOOKS]);
         // Noise moves models up and down; a divergence grows look after look.
         let growing = recent.windows(2).filter(|pair| pair[1] > pair[0]).count() >= Self::LOOKS - 1;
-        (growing && first > 0.0 && last > 2.0 * first).then(|| {
-            format!(
-                "the iteration is diverging: from round to round the served models move {:.1} times as far as {} \
-                 rounds ago; raise `algorithm.penalty` or, for pgfl, set algorithm.dual = \"aggregate\"",
-                (last / first).sqrt(),
-                Self::LOOKS as u32 * Self::EVERY
-            )
+        (growing && first > 0.0 && last > 2.0 * first).then(|| Warning::Diverging {
+            times: (last / first).sqrt(),
+            rounds: Self::LOOKS as u32 * Self::EVERY,
         })
     }
 }

@@ -7,16 +7,18 @@ use crate::config::{self, Config};
 use crate::error::Error;
 use crate::figures;
 use crate::ledger::{AccountRow, Book, Charged};
-use crate::plan::{Plan, tables};
-use crate::repeat::{Control, Outcome, Resume, Spent, distinct, measured, refusals, run_on, run_repeat};
+use crate::plan::Plan;
+use crate::registry::Registry;
+use crate::repeat::{Control, Outcome, Resume, Spent, measured, refusals, run_on, run_repeat, worth};
 use crate::scorer::{Metric, Shown};
 use crate::spending::is_spent;
 use crate::spread::Spread;
 use crate::statistics::estimate;
+use crate::warning::Warning;
 use fedkin_core::codec::Codec;
 use fedkin_core::privacy::{Cost, Draws, Line, Privacy, Trust};
+use fedkin_core::round::Results;
 use fedkin_data::World;
-use fedkin_runtime::Live;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -58,7 +60,7 @@ pub struct Finished {
     /// Number of clients, servers and clusters.
     pub size: [usize; 3],
     /// What the user should know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// What was spent, under which promise.
@@ -69,7 +71,7 @@ pub struct PrivacySummary {
     /// What drew the noise, as the ledger calls it; empty where nothing was to be protected.
     #[serde(default)]
     pub sampler: String,
-    /// `enforced`, `assumed, not enforced`, `refuted by audit: no guarantee`, or empty.
+    /// `enforced`, `assumed, not enforced`, `claimed by the learner, not checked`, `refuted by audit: no guarantee`, or empty.
     pub bound: String,
     /// Largest epsilon of a client: the guarantee. Absent where nothing protects the uploads, or nothing that holds.
     pub epsilon: Option<f64>,
@@ -155,12 +157,11 @@ impl PrivacySummary {
     pub fn new(plan: &Plan, spent: &Spent) -> Self {
         let (private, guaranteed) = (plan.privacy.demanded(), plan.guarantees());
         let sampler = if plan.privacy == Privacy::None { "" } else { plan.privacy.sampler().name() };
-        let bound = plan.privacy.bound(&plan.problem).filter(|_| private);
-        let bound = bound.map_or("", |bound| bound.trust().words());
+        let trust = plan.privacy.trust(&plan.families).filter(|_| private);
         Self {
-            mechanism: plan.config.privacy.text("mechanism").unwrap_or("none").to_string(),
+            mechanism: plan.config.privacy.mechanism.word().to_string(),
             sampler: sampler.to_string(),
-            bound: bound.to_string(),
+            bound: trust.map_or("", Trust::words).to_string(),
             epsilon: guaranteed.then_some(spent.largest_epsilon),
             epsilon_gaussian: guaranteed.then_some(spent.largest_epsilon_gaussian),
             delta: spent.delta,
@@ -195,9 +196,11 @@ impl PrivacySummary {
                 self.epsilon_gaussian = None;
             }
             // The weakest word holds for the whole.
-            let refuted = self.bound == Trust::Refuted.words();
-            if !self.bound.is_empty() && !refuted && charged.iter().any(Charged::assumed_before) {
-                self.bound = Trust::Assumed.words().to_string();
+            let weakest = ["", Trust::Refuted.words(), Trust::Claimed.words()];
+            let before = |trust| charged.iter().any(|charged| charged.trusted_before() == Some(trust));
+            let weaker = [Trust::Claimed, Trust::Assumed].into_iter().find(|trust| before(*trust));
+            if let Some(trust) = weaker.filter(|_| !weakest.contains(&self.bound.as_str())) {
+                self.bound = trust.words().to_string();
             }
             self.ledger = Some(ledger);
         }
@@ -235,14 +238,14 @@ impl RunDirectory {
     }
 
     /// The config the run was made with.
-    pub fn config(&self) -> Result<Option<Config>, Error> {
+    pub fn config(&self, registry: &Registry) -> Result<Option<Config>, Error> {
         let path = self.path.join(CONFIG);
         match fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(ArtifactError::File { action: "read", path, source }.into()),
             Ok(text) => {
                 let source = config::Source { name: path.display().to_string(), text };
-                Ok(Some(config::load(&source, &[], &tables())?))
+                Ok(Some(config::load(&source, &[], &registry.tables())?))
             }
         }
     }
@@ -253,11 +256,11 @@ impl RunDirectory {
     }
 
     /// Refuses a directory that belongs to another config, naming what differs; claims it otherwise.
-    pub(crate) fn claim(&self, config: &Config) -> Result<RunLock, Error> {
+    pub(crate) fn claim(&self, registry: &Registry, config: &Config) -> Result<RunLock, Error> {
         if self.path.exists() && !self.path.is_dir() {
             return Err(Error::Usage(format!("{} is a file: choose another --out", self.path.display())));
         }
-        if let Some(before) = self.config()? {
+        if let Some(before) = self.config(registry)? {
             if before.fingerprint() != config.fingerprint() && self.begun() {
                 let differences = config.differences(&before).join("\n  ");
                 return Err(Error::Usage(format!(
@@ -327,7 +330,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
 
 /// The interval between checkpoints, if there are any.
 pub(crate) fn checkpoint_interval(plan: &Plan) -> Option<Duration> {
-    let seconds = plan.config.run.number("checkpoint_seconds").unwrap_or(10.0);
+    let seconds = plan.config.run.checkpoint_seconds;
     (seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(1e9)))
 }
 
@@ -335,7 +338,7 @@ pub(crate) fn checkpoint_interval(plan: &Plan) -> Option<Duration> {
 pub fn run(plan: &Plan, out: &Path, base: &Path, control: &Control<'_>) -> Result<Finished, Error> {
     let directory = RunDirectory::new(out);
     let started = Instant::now();
-    let _lock = directory.claim(&plan.config)?;
+    let _lock = directory.claim(&plan.registry, &plan.config)?;
     if let Some(done) = directory.summary()? {
         let world = plan.world(0)?;
         if hex(&world.fingerprint) != done.data {
@@ -382,18 +385,13 @@ fn charged(
     let openings = book.openings();
     let mut outcome = run_on(plan, 0, world, Some(&openings), resume.as_ref(), true, control)?;
     if overtaken {
-        outcome.warnings.push(
-            "the ledger was charged by another run since this one was interrupted: it began again".into(),
-        );
+        outcome.warnings.push(Warning::BeganAgain);
     }
     let gave = gave(&outcome)?;
     let charged = book.charge(outcome.statements.as_deref().unwrap_or_default(), &gave)?;
     let before = charged.iter().filter(|charged| charged.disclosed_before()).count();
     if before > 0 {
-        outcome.warnings.push(format!(
-            "NOT PRIVATE: earlier runs let something out without noise that protects, about the data of \
-             {before} clients (`fedkin ledger` shows whom); no noise of this run can take that back"
-        ));
+        outcome.warnings.push(Warning::DisclosedBefore { clients: before });
     }
     let finished = write(plan, directory, base, &[outcome], Some((&book, &charged)), started)?;
     directory.complete(&finished)?;
@@ -442,7 +440,7 @@ pub fn claim(plan: &Plan, out: &Path) -> Result<Claim, Error> {
         ));
     }
     let directory = RunDirectory::new(out);
-    let lock = directory.claim(&plan.config)?;
+    let lock = directory.claim(&plan.registry, &plan.config)?;
     if let Some(done) = directory.summary()? {
         return Ok(Claim::Complete(Box::new(done)));
     }
@@ -465,8 +463,8 @@ impl Claimed {
         plan: &Plan,
         base: &Path,
         world: World,
-        live: Box<dyn Live>,
-        warnings: Vec<String>,
+        live: Box<dyn Results>,
+        warnings: Vec<Warning>,
     ) -> Result<Finished, Error> {
         let mut outcome = measured(plan, world, live);
         outcome.warnings.extend(warnings);
@@ -546,12 +544,12 @@ fn write(
             .collect();
         crate::ledger::write_accounts(path, &rows)?;
     }
-    crate::predict::write_guide(path, world, &federation)?;
+    crate::predict::write_guide(path, world, &federation, plan.learners(&federation).as_deref())?;
     let (last, stderr) = final_values(&all);
     let apart = spreads(outcomes);
-    let warnings: Vec<String> =
-        outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned()).collect();
-    let warnings = distinct(warnings);
+    let privacy = PrivacySummary::new(plan, &first.spent).with(first, charged);
+    let warnings = outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned());
+    let warnings = Warning::distinct(warnings.chain(worth(&privacy.bound)));
     let finished = Finished {
         run: path.clone(),
         algorithm: plan.row.name.to_string(),
@@ -563,7 +561,7 @@ fn write(
         stderr,
         std: apart.iter().map(|(name, spread)| (name.clone(), spread.std)).collect(),
         worst_decile: apart.iter().map(|(name, spread)| (name.clone(), spread.worst_decile)).collect(),
-        privacy: PrivacySummary::new(plan, &first.spent).with(first, charged),
+        privacy,
         data: hex(&world.fingerprint),
         base: base.to_path_buf(),
         size: [clients, world.federation.servers(), plan.clusters(world)],

@@ -5,11 +5,8 @@
 
 use crate::plan::Plan;
 use crate::repeat::price_key;
-use fedkin_core::denoise;
-use fedkin_core::model::Problem;
-use fedkin_core::numeric::power;
 use fedkin_core::privacy::{Account, Prices, Privacy};
-use fedkin_runtime::Live;
+use fedkin_core::round::Results;
 use std::collections::BTreeMap;
 
 /// Power of an upload before the noise over the power of the noise, mean over the clients of a round.
@@ -41,42 +38,18 @@ pub(crate) fn is_spent(metric: &str) -> bool {
     [LARGEST, LEAST, MEAN, SPENT].contains(&metric)
 }
 
-/// What to expect of a model that passes through every record.
-pub const INTERPOLATES: &str = "this kind of model can pass through every record (leaf = 1 without a depth, or neighbours = 1): \
-     what others re-train of it changes at single points only, and little is learnt from them; set model.leaf to 10, or \
-     model.neighbours to 5";
-
-/// What to expect where a server goes on smoothing what is no longer trained.
-pub const UNPACED: &str = "the learning rate falls and the filter of fedpnp keeps its strength: late rounds smooth models more \
-     than they train them, and clients become alike; set algorithm.paced = true";
-
 impl Plan {
     /// What to warn of before anything is spent: the run claims privacy on the strength of a bound that nothing enforces,
-    /// or one that does not hold; its models cannot learn from each other; or they lose what is their own.
+    /// or one that does not hold; or what its method says of such settings.
     pub fn doubt(&self) -> Option<&'static str> {
         match self.privacy {
             Privacy::Zcdp(zcdp) if self.privacy.demanded() && zcdp.assumed.is_some() => Some(ASSUMED),
             Privacy::Paper(_) if self.privacy.demanded() => Some(REFUTED),
-            _ if self.interpolates() => Some(INTERPOLATES),
-            _ if self.outlasts_training() => Some(UNPACED),
-            _ => None,
+            _ => {
+                let caveat = self.row.typed.caveat;
+                caveat(&self.config.algorithm_values, &self.families, self.rounds()).ok().flatten()
+            }
         }
-    }
-
-    fn interpolates(&self) -> bool {
-        matches!(&self.problem, Problem::Agnostic(kinds) if kinds.interpolate() && self.row.name == "persfl-agnostic")
-    }
-
-    /// Whether the learning rate falls to a tenth or less under a filter that stays.
-    fn outlasts_training(&self) -> bool {
-        let values = &self.config.algorithm_values;
-        let number = |name: &str| values.number(name).unwrap_or(0.0);
-        let weighs = || denoise::find(values.text("filter")?).ok().filter(|row| row.keys.contains(&"beta1"));
-        self.row.name == "fedpnp"
-            && !values.flag("paced")
-            && number("beta1").max(number("beta2")) > 0.0
-            && power(number("decay"), self.rounds().saturating_sub(1)) <= 0.1
-            && weighs().is_some()
     }
 
     /// Whether an epsilon holds for what the run releases.
@@ -98,19 +71,18 @@ pub(crate) struct Spending {
 
 impl Spending {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(0) as usize;
         Self {
             private: plan.privacy.demanded(),
             guaranteed: plan.guarantees(),
             delta: plan.delta(),
-            limit,
+            limit: plan.config.evaluate.per_client_limit,
             known: BTreeMap::new(),
             prices: Prices::default(),
         }
     }
 
     /// What is known after a round. `accounts`: epsilon as well, which the first repeat stands for.
-    pub(crate) fn measure(&mut self, live: &dyn Live, accounts: bool, push: &mut dyn FnMut(&str, f64)) {
+    pub(crate) fn measure(&mut self, live: &dyn Results, accounts: bool, push: &mut dyn FnMut(&str, f64)) {
         if !self.private {
             return;
         }
@@ -158,6 +130,7 @@ mod tests {
     use super::*;
     use crate::artifacts::metrics::Metrics;
     use crate::config::{Override, Source};
+    use crate::registry::Registry;
     use crate::repeat::{Control, Outcome, run_repeat};
     use std::path::Path;
     use std::sync::atomic::AtomicBool;
@@ -175,7 +148,7 @@ mod tests {
     fn plan(sets: &[&str]) -> Plan {
         let source = Source { name: "s.toml".into(), text: CONFIG.into() };
         let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
-        Plan::load(&source, Path::new(""), &overrides, &[]).unwrap()
+        Plan::load(&Registry::native(), &source, Path::new(""), &overrides, &[]).unwrap()
     }
 
     fn outcome(plan: &Plan, repeat: u32) -> Outcome {
@@ -212,7 +185,7 @@ mod tests {
         let load = |sets: &[&str]| {
             let source = Source { name: "g.toml".into(), text: text.into() };
             let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
-            Plan::load(&source, Path::new(""), &overrides, &[]).unwrap()
+            Plan::load(&Registry::native(), &source, Path::new(""), &overrides, &[]).unwrap()
         };
         let summary = |plan: &Plan| {
             let done = outcome(plan, 0);
@@ -244,10 +217,10 @@ mod tests {
         let doubt = |sets: &[&str]| {
             let source = Source { name: "p.toml".into(), text: text.into() };
             let overrides: Vec<Override> = sets.iter().map(|text| Override::parse(text).unwrap()).collect();
-            Plan::load(&source, Path::new(""), &overrides, &[]).unwrap().doubt()
+            Plan::load(&Registry::native(), &source, Path::new(""), &overrides, &[]).unwrap().doubt()
         };
         let falls = "algorithm.decay=0.96";
-        assert_eq!(doubt(&[falls]), Some(UNPACED));
+        assert!(doubt(&[falls]).unwrap().contains("set algorithm.paced = true"));
         for other in [
             &[][..],
             &[falls, "algorithm.paced=true"],

@@ -23,7 +23,7 @@ pub(crate) struct Stopping {
 impl Stopping {
     /// Nothing where the config does not ask for it.
     pub(crate) fn new(plan: &Plan, columns: &[String], clients: usize) -> Result<Option<Self>, Error> {
-        if !plan.config.evaluate.flag("early_stopping") {
+        if !plan.config.evaluate.early_stopping {
             return Ok(None);
         }
         let place = |metric: Metric, model: &str| {

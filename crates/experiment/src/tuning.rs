@@ -4,14 +4,14 @@
 //! in any run, but nothing here reads them.
 
 use crate::artifacts::metrics::Metrics;
-use crate::config::{Config, Override, Tune};
+use crate::config::{Override, Tune};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::scorer::Metric;
 use crate::statistics::{Estimate, estimate};
 use crate::stopping::VALIDATION;
+use crate::warning::Warning;
 use fedkin_core::params::Value;
-use fedkin_runtime::Fault;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,38 +73,26 @@ impl Tried {
 
 impl Tuning {
     /// What to know where other points were as good as the one taken: records or rounds of tuning did not tell them apart.
-    pub(crate) fn tie(&self) -> Option<String> {
+    pub(crate) fn tie(&self) -> Option<Warning> {
         let best = self.grid.iter().find(|tried| tried.taken)?.score;
         let equal = self.grid.iter().filter(|tried| tried.score.is_some() && tried.score == best).count();
-        (equal > 1).then(|| {
-            format!(
-                "{}: {equal} points of the grid have the best validation score, and the first was taken; more tune.rounds, \
-                 tune.repeats or validation records may tell them apart",
-                self.label
-            )
-        })
+        (equal > 1).then(|| Warning::Tie { curve: self.label.clone(), points: equal })
     }
 }
 
 /// The metric that a grid is compared by: on the model of the curve's headline, or the first that is evaluated.
 pub(crate) fn metric_of(plan: &Plan, tune: &Tune) -> String {
-    let headline = plan.config.evaluate.text("metric").and_then(|name| name.split_once('.'));
-    let wanted = plan.config.evaluate.list("models").iter().find_map(|value| match value {
-        Value::Text(name) => plan.row.personal.iter().find(|model| *model == name).copied(),
-        _ => None,
-    });
+    let evaluate = &plan.config.evaluate;
+    let headline = evaluate.metric.as_deref().and_then(|name| name.split_once('.'));
+    let personal = |name: &String| plan.row.personal.iter().find(|model| *model == name).copied();
+    let wanted = evaluate.models.iter().find_map(personal);
     let model = headline.map(|(_, model)| model).or(wanted).or(plan.row.personal.first().copied());
-    format!("{}.{}", tune.metric, model.unwrap_or_default())
+    format!("{}.{}", tune.metric.word(), model.unwrap_or_default())
 }
 
 /// Refuses to tune without validation records, before anything runs.
 pub(crate) fn check(plan: &Plan, label: &str) -> Result<(), Error> {
-    let set = |config: &Config, key: &str| match config.data.get(key) {
-        Some(Value::Number(share)) => *share > 0.0,
-        Some(Value::Integer(count)) => *count > 0,
-        _ => false,
-    };
-    if ["validation_fraction", "validation_samples"].iter().any(|key| set(&plan.config, key)) {
+    if plan.about().validation {
         return Ok(());
     }
     Err(Error::Conflict {
@@ -117,9 +105,7 @@ pub(crate) fn check(plan: &Plan, label: &str) -> Result<(), Error> {
 pub(crate) fn scored(metrics: Result<Metrics, Error>, metric: &str, label: &str) -> Result<Scored, Error> {
     let metrics = match metrics {
         Ok(metrics) => metrics,
-        Err(Error::Fault(fault @ (Fault::Diverged { .. } | Fault::Stopped { .. }))) => {
-            return Ok(Err(fault.to_string()));
-        }
+        Err(Error::Stopped { sentence, .. }) => return Ok(Err(sentence)),
         Err(error) => return Err(error),
     };
     let of_all = metrics.rows().filter(|row| row.node.is_empty() && row.metric == metric);

@@ -9,7 +9,7 @@
 use fedkin_experiment::artifacts::models::Models;
 use fedkin_experiment::config::{Override, Source};
 use fedkin_experiment::report::Verdict;
-use fedkin_experiment::{Comparison, Control, Plan, Prepared, figures, library, run};
+use fedkin_experiment::{Comparison, Control, Plan, Prepared, Registry, figures, library, run};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -22,7 +22,7 @@ fn source(name: &str) -> Source {
 }
 
 fn reproduce(name: &str, overrides: &[&str], folder: &Path) -> Result<Comparison, fedkin_experiment::Error> {
-    let prepared = Prepared::new(&source(name), Path::new("."), &sets(overrides))?;
+    let prepared = Prepared::new(&Registry::native(), &source(name), Path::new("."), &sets(overrides))?;
     let control = Control { stop: &AtomicBool::new(false), tick: &|| {} };
     prepared.run(&folder.join("run"), &control)
 }
@@ -166,6 +166,7 @@ fn curves_over_queries_share_an_axis_and_are_read_at_one_price() {
 fn clients_without_a_model_are_in_no_file_and_no_mean() {
     let folder = tempfile::tempdir().unwrap();
     let plan = Plan::load(
+        &Registry::native(),
         &source("persfl-guard"),
         Path::new("."),
         &sets(&["run.rounds=30", "run.repeats=2", "evaluate.metric=msd.client", "evaluate.against=queries"]),

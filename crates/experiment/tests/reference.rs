@@ -1,7 +1,6 @@
 //! `docs/reference.md` is generated from the tables that check a config; here it is compared with them.
 
-use fedkin_core::algorithm::registry::TABLE;
-use fedkin_experiment::{config, tables};
+use fedkin_experiment::{Registry, config};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -12,14 +11,15 @@ fn page() -> String {
     let mut page = format!(
         "<!-- Generated from the tables that check a config. Do not edit; write it again with\n     {REGENERATE} -->\n\n"
     );
-    page.push_str(&config::reference(&tables()));
+    let registry = Registry::native();
+    page.push_str(&config::reference(&registry.tables()));
     page.push_str(
         "\n## Algorithms\n\n\
          What each method sees of the federation, which models a client ends with (its own first), and whether \
          it works outside a simulation.\n\n\
          | name | clusters | servers | graph | models of a client | where |\n|---|---|---|---|---|---|\n",
     );
-    for row in TABLE {
+    for row in registry.methods() {
         let clusters = if row.arrange.one_cluster { "as one" } else { "as given" };
         let servers = if row.arrange.one_server { "as one" } else { "as given" };
         let graph = if row.arrange.no_edges || row.arrange.one_server {

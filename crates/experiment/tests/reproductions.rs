@@ -9,8 +9,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "../../../tests/real_data.rs"]
+mod real_data;
+
 use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Comparison, Control, Prepared, library};
+use fedkin_experiment::{Comparison, Control, Prepared, Registry, library};
+use real_data::real_data;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -24,7 +28,7 @@ fn run(name: &str, overrides: &[&str]) -> Comparison {
     let experiment = library::find(name).unwrap();
     let source = Source { name: name.into(), text: experiment.text.into() };
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
-    let prepared = Prepared::new(&source, Path::new("."), &overrides).unwrap();
+    let prepared = Prepared::new(&Registry::native(), &source, Path::new("."), &overrides).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let control = Control { stop: &AtomicBool::new(false), tick: &|| {} };
     prepared.run(&folder.path().join("run"), &control).unwrap()
@@ -279,15 +283,8 @@ fn one_release_keeps_the_graphs() {
 
 /// `data.path` of a folder of the real data, where they are.
 fn real(folder: &str) -> Option<String> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let root = std::env::var_os("FEDKIN_DATA").map_or(shared, std::path::PathBuf::from);
-    let path = root.join(folder);
-    if path.is_dir() {
-        let path = path.canonicalize().unwrap();
-        return Some(format!("data.path={:?}", path.to_str().unwrap()));
-    }
-    println!("SKIPPED: {folder} is not there; set FEDKIN_DATA to the folder above it");
-    None
+    let path = real_data(folder)?.canonicalize().unwrap();
+    Some(format!("data.path={:?}", path.to_str().unwrap()))
 }
 
 /// Table II: the communities of the consensus graph are the four objects, with both solvers.

@@ -6,7 +6,7 @@
 use fedkin_core::round::Shelf;
 use std::fs::File;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a client's bytes are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,21 +25,16 @@ struct Slots {
 
 /// A shelf in a file.
 #[derive(Debug)]
-pub(crate) struct FileShelf {
+struct FileShelf {
     file: File,
     slots: Mutex<Slots>,
 }
 
 impl FileShelf {
     /// A shelf for so many clients, in the folder for temporary files.
-    pub(crate) fn new(clients: usize) -> io::Result<Self> {
+    fn new(clients: usize) -> io::Result<Self> {
         let slots = Slots { places: vec![Slot::default(); clients], ..Slots::default() };
         Ok(Self { file: tempfile::tempfile()?, slots: Mutex::new(slots) })
-    }
-
-    /// What went wrong first, in words.
-    pub(crate) fn failure(&self) -> Option<String> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner).failure.clone()
     }
 
     fn failed(&self, error: &io::Error) {
@@ -65,7 +60,21 @@ impl FileShelf {
     }
 }
 
+/// A shelf in a file for so many clients: what a run whose clients remember much is given.
+///
+/// # Errors
+/// Why there is no such file.
+pub fn file_shelf(clients: usize) -> Result<Arc<dyn Shelf>, String> {
+    let shelf = FileShelf::new(clients)
+        .map_err(|error| format!("there is no file for what clients remember: {error}"))?;
+    Ok(Arc::new(shelf))
+}
+
 impl Shelf for FileShelf {
+    fn failure(&self) -> Option<String> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).failure.clone()
+    }
+
     fn put(&self, place: u32, bytes: &[u8]) {
         let slot = self.place(place, bytes.len() as u64);
         if let Err(error) = write_at(&self.file, bytes, slot.at) {

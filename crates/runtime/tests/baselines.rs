@@ -16,8 +16,8 @@ use fedkin_core::model::{Loss, Model};
 use fedkin_core::params::Value;
 use fedkin_core::privacy::{Line, Sampler};
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::{Judge, Live, Progress};
 use fedkin_core::{Dataset, Entry, Federation};
-use fedkin_runtime::{Judge, Live, Progress};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -68,10 +68,7 @@ fn served(live: &dyn Live) -> Vector {
 /// Why a run cannot begin.
 fn refused(world: &Small, name: &str, set: &Set<'_>) -> String {
     let at = world.arranged(name);
-    fedkin_runtime::start(name, &values(name, set), &at.context, at.run, &at.federation, &at.data)
-        .err()
-        .unwrap()
-        .to_string()
+    at.start(name, &values(name, set)).err().unwrap().to_string()
 }
 
 /// All models of all clients, by client and place among the names.
@@ -338,10 +335,10 @@ fn fedbn_norms_never_leave_a_client() {
             assert_ne!(bits(&own[NORM]), bits(&models[&(other, 0)][NORM]));
         }
     }
-    let algorithm = <AsStar<FedBn>>::build(&values("fedbn", &set), &world.context).unwrap();
+    let algorithm = <AsStar<FedBn>>::from_values(&values("fedbn", &set), &world.context).unwrap();
     let looped = Loop::new(algorithm, &world);
-    let view = looped.servers[0].view(&looped.run);
-    assert_eq!(looped.algorithm.cells(view), (1, world.run.dimension - NORM.len()));
+    let view = looped.0.servers()[0].view(looped.0.run());
+    assert_eq!(looped.0.algorithm().cells(view), (1, world.run.dimension - NORM.len()));
     // One client alone has nobody to keep anything from. All records are one batch: their order follows from what a client
     // is served, which is not the same in its norms.
     let alone = squared(3, &[16]).net(3, BATCH_NORM);
@@ -509,13 +506,9 @@ fn ifca_nets_find_who_agrees() {
     let found: Vec<u32> = live.kin().unwrap().clusters.iter().map(|&(_, cluster)| cluster).collect();
     assert!(found[..4].iter().all(|&cluster| cluster == found[0]), "{found:?}");
     assert!(found[4..].iter().all(|&cluster| cluster == 1 - found[0]), "{found:?}");
-    let model = world.context.problem.parametric().unwrap();
+    let family = world.context.families.first();
     let loss = |models: &[Vector]| {
-        let one = |(data, w): (&Arc<Dataset>, &Vector)| {
-            let mut losses = Vec::new();
-            model.objectives(data, 0.0, w, &mut losses);
-            losses[0]
-        };
+        let one = |(data, w): (&Arc<Dataset>, &Vector)| family.mean_loss(w, data);
         world.data.iter().zip(models).map(one).sum::<f64>() / 8.0
     };
     let (each, all) = (loss(&own(&*live)), loss(&vec![served(&*run(&world, "fedavg", &set)); 8]));

@@ -4,9 +4,10 @@
 mod common;
 
 use common::{Small, Vector, number, own, small, text, values};
-use fedkin_core::model::Parametric;
+use fedkin_core::buffers::Buffers;
+use fedkin_core::learner::{Output, Share, Terms};
 use fedkin_core::numeric::{axpy, norm2};
-use fedkin_runtime::Progress;
+use fedkin_core::round::Progress;
 
 fn end(world: &Small, name: &str, set: &[(&str, fedkin_core::params::Value)]) -> Vec<Vector> {
     let mut live = world.live(name, &values(name, set));
@@ -16,12 +17,12 @@ fn end(world: &Small, name: &str, set: &[(&str, fedkin_core::params::Value)]) ->
 
 /// The mean over some clients of the gradients of their objectives, with the regulariser of so many clients.
 fn slope(world: &Small, clients: &[usize], share: f64, w: &[f64]) -> f64 {
-    let model = world.context.problem.parametric().unwrap();
-    let strength = model.regularisation() / share;
+    let terms = Terms { share: Share { of: 1.0, among: share }, weight: None };
     let mut sum = vec![0.0; w.len()];
     for &k in clients {
         let mut one = vec![0.0; w.len()];
-        model.gradients(&model.prepare(&world.data[k]), strength, w, 1.0, &mut one, &mut Vec::new());
+        let learner = world.context.families.first().join(&world.data[k], terms).unwrap();
+        learner.gradient(w, 1.0, &mut one, &mut Buffers::default()).unwrap();
         axpy(1.0 / clients.len() as f64, &one, &mut sum);
     }
     norm2(&sum).sqrt()
@@ -30,7 +31,7 @@ fn slope(world: &Small, clients: &[usize], share: f64, w: &[f64]) -> f64 {
 #[test]
 fn alone_and_pooled_models_are_minimisers() {
     let world = small(5, 24, 6, 3).classes(4);
-    assert!(matches!(world.context.problem.parametric(), Ok(Parametric::Softmax(_))));
+    assert_eq!(world.context.families.first().output(), Output::Classes(4));
     let members = world.federation.members();
     for (k, w) in end(&world, "local", &[]).iter().enumerate() {
         let there = members.iter().filter(|member| member.server == members[k].server).count();
@@ -63,12 +64,7 @@ fn full_gradient_steps_of_fedavg_lead_to_the_pooled_model() {
 #[test]
 fn kin_lower_the_loss_of_every_client() {
     let world = small(7, 20, 5, 200).classes(3);
-    let model = world.context.problem.parametric().unwrap();
-    let loss = |k: usize, w: &[f64]| {
-        let mut losses = Vec::new();
-        model.objectives(&model.prepare(&world.data[k]), 0.0, w, &mut losses);
-        losses[0]
-    };
+    let loss = |k: usize, w: &[f64]| world.context.families.first().mean_loss(w, &world.data[k]);
     for (name, set) in [
         (
             "persfl",

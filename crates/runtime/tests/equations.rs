@@ -8,15 +8,12 @@
 mod common;
 
 use common::{Small, Vector, decay, length, minimise, names, number, records, ridge, text, values, world};
-use fedkin_core::algorithm::Algorithm;
-use fedkin_core::algorithm::registry::{self, Visitor};
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model};
 use fedkin_core::params::Value;
 use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::Verdict;
+use fedkin_core::round::{Live, Verdict};
 use fedkin_core::{Entry, Federation};
-use fedkin_runtime::Simulation;
 use std::sync::Arc;
 
 const ROUNDS: u32 = 50;
@@ -229,59 +226,47 @@ impl<'a> Naive<'a> {
     }
 }
 
-struct Compare<'a> {
-    naive: Naive<'a>,
-    what: String,
-}
-
 fn close(a: &[f64], b: &[f64]) -> bool {
     let gap: Vector = a.iter().zip(b).map(|(x, y)| x - y).collect();
     length(&gap) <= 1e-10 * (1.0 + length(b))
 }
 
-impl Visitor for Compare<'_> {
-    type Output = ();
-    fn visit<A: Algorithm>(mut self, algorithm: A) {
-        let world = self.naive.world;
-        let mut simulation =
-            Simulation::new(algorithm, world.run.clone(), &world.federation, &world.data).unwrap();
-        let mut empty = 0;
-        for n in 1..=ROUNDS {
-            simulation.step().unwrap();
-            let mut chosen = Vec::new();
-            for server in simulation.servers() {
-                let asked = server.members().iter().zip(server.verdicts());
-                chosen.extend(asked.filter(|(_, v)| **v == Verdict::Value).map(|(member, _)| member.id));
-                let wanted = world.run.clients_per_server.map_or(server.members().len(), |c| c as usize);
-                let took = server.verdicts().iter().filter(|v| **v == Verdict::Value).count();
-                assert_eq!(took, wanted.min(server.members().len()), "{}", self.what);
-            }
-            let cells: std::collections::BTreeSet<(u32, u32)> = chosen
-                .iter()
-                .map(|&k| world.federation.members()[k as usize])
-                .map(|member| (member.server, member.cluster))
-                .collect();
-            empty += world.federation.servers() * world.run.clusters - cells.len();
-            self.naive.round(n, &chosen);
-            simulation.own_models(&mut |k, model| {
-                let naive = &self.naive.w[k as usize];
-                assert!(close(model, naive), "{}, round {n}, client {k}: {model:?} {naive:?}", self.what);
-            });
-            for server in simulation.servers() {
-                server.held(simulation.algorithm(), simulation.run(), &mut |q, name, model| {
-                    let naive = &self.naive.served[server.id() as usize][q as usize];
-                    assert!(
-                        name != "served" || close(model, naive),
-                        "{}, round {n}, server {}, cluster {q}: {model:?} {naive:?}",
-                        self.what,
-                        server.id()
-                    );
-                });
-            }
+/// Runs a method beside its equations.
+fn beside(live: &mut dyn Live, naive: &mut Naive<'_>, what: &str) {
+    let world = naive.world;
+    let mut empty = 0;
+    for n in 1..=ROUNDS {
+        live.step().unwrap();
+        let mut chosen = Vec::new();
+        for server in 0..world.federation.servers() as u32 {
+            let (clients, verdicts) = (world.federation.clients_of(server), live.verdicts(server));
+            let asked = clients.iter().zip(verdicts);
+            chosen.extend(asked.filter(|(_, v)| **v == Verdict::Value).map(|(client, _)| *client));
+            let wanted = world.run.clients_per_server.map_or(clients.len(), |c| c as usize);
+            let took = verdicts.iter().filter(|v| **v == Verdict::Value).count();
+            assert_eq!(took, wanted.min(clients.len()), "{what}");
         }
-        let can_be_empty = world.run.clusters > 1 && world.federation.servers() > 1;
-        assert!(empty > 0 || !can_be_empty, "{}: no cell was ever empty", self.what);
+        let cells: std::collections::BTreeSet<(u32, u32)> = chosen
+            .iter()
+            .map(|&k| world.federation.members()[k as usize])
+            .map(|member| (member.server, member.cluster))
+            .collect();
+        empty += world.federation.servers() * world.run.clusters - cells.len();
+        naive.round(n, &chosen);
+        live.own_models(&mut |k, model| {
+            let naive = &naive.w[k as usize];
+            assert!(close(model, naive), "{what}, round {n}, client {k}: {model:?} {naive:?}");
+        });
+        live.held(&mut |server, q, name, model| {
+            let naive = &naive.served[server as usize][q as usize];
+            assert!(
+                name != "served" || close(model, naive),
+                "{what}, round {n}, server {server}, cluster {q}: {model:?} {naive:?}"
+            );
+        });
     }
+    let can_be_empty = world.run.clusters > 1 && world.federation.servers() > 1;
+    assert!(empty > 0 || !can_be_empty, "{what}: no cell was ever empty");
 }
 
 fn compare(name: &str, settings: &[(&str, Value)], update: Update, tau: (f64, f64), loss: Loss) {
@@ -292,8 +277,8 @@ fn compare(name: &str, settings: &[(&str, Value)], update: Update, tau: (f64, f6
         let mut all = settings.to_vec();
         all.push(("penalty", number(rho)));
         let what = format!("{name} {settings:?}, {some:?} clients per server");
-        let naive = Naive::new(&seen, update, rho, tau);
-        registry::visit(name, &values(name, &all), &seen.context, Compare { naive, what }).unwrap();
+        let mut live = seen.start(name, &values(name, &all)).unwrap();
+        beside(&mut *live, &mut Naive::new(&seen, update, rho, tau), &what);
     }
 }
 

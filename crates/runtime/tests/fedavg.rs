@@ -12,8 +12,8 @@ use fedkin_core::model::{Loss, Model};
 use fedkin_core::params::Value;
 use fedkin_core::privacy::{Line, Prices, Sampled, Sampler};
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::{Live, Progress};
 use fedkin_core::{Dataset, Entry, Federation};
-use fedkin_runtime::{Live, Progress};
 use std::sync::Arc;
 
 /// Clients with these numbers of records on two servers.
@@ -253,11 +253,7 @@ fn a_budget_ends_before_a_round_and_not_within_one() {
 #[test]
 fn mechanisms_that_do_not_fit_are_refused_by_name() {
     let start = |world: &Small, name: &str| {
-        let at = world.arranged(name);
-        fedkin_runtime::start(name, &values(name, &[]), &at.context, at.run, &at.federation, &at.data)
-            .err()
-            .unwrap()
-            .to_string()
+        world.arranged(name).start(name, &values(name, &[])).err().unwrap().to_string()
     };
     let zcdp = start(&small(1, 12, 3, 2).private(), "fedavg");
     assert!(zcdp.contains("fedavg") && zcdp.contains("\"dp-sgd\""), "{zcdp}");

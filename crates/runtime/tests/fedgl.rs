@@ -2,15 +2,19 @@
 //! paper's Algorithm 1 step by step.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
-use fedkin_core::algorithm::{Algorithm, Average, Consensus, Context, FedGl, Igl, Run, registry};
+use fedkin_core::algorithm::{
+    Algorithm, Average, Consensus, Context, FedGl, FedGlSettings, Igl, Run, registry,
+};
 use fedkin_core::graph::Topology;
-use fedkin_core::model::Problem;
+use fedkin_core::learner::{Families, Graph};
 use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::{Clip, LastStep, OneShot, Privacy, Sampler};
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::{Fault, Live, Progress, Results, Simulation};
+use fedkin_core::settings::Settings;
 use fedkin_core::signals::{Records, Smooth, pairs_of};
 use fedkin_core::{Dataset, Entry, Federation};
-use fedkin_runtime::{Fault, Progress, Simulation};
+use fedkin_runtime::Threads;
 use registry::Method;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -56,14 +60,13 @@ impl Golden {
             raw.insert((*key).into(), value.clone());
         }
         for (key, golden) in [("rho", "rho"), ("lambda", "lam")] {
-            if A::PARAMS.iter().any(|param| param.name == key) {
+            if A::Settings::PARAMS.iter().any(|param| param.name == key) {
                 raw.insert(key.into(), Value::Number(self.number(golden)));
             }
         }
-        let values = Values::check(A::PARAMS, &raw).unwrap();
-        let context =
-            Context { problem: Problem::Graph(self.problem()), privacy: Privacy::None, infer: None };
-        let algorithm = A::build(&values, &context).unwrap();
+        let values = Values::check(A::Settings::PARAMS, &raw).unwrap();
+        let context = Context::new(Families::one(Graph::new(self.problem())), Privacy::None);
+        let algorithm = A::from_values(&values, &context).unwrap();
         let zbar = self.vectors("zbar");
         let pairs = zbar[0].len();
         let (mut entries, mut data) = (Vec::new(), Vec::new());
@@ -83,8 +86,10 @@ impl Golden {
             privacy: Privacy::None,
             targets: None,
             kin: None,
+            columns: None,
+            learners: None,
         };
-        Simulation::new(algorithm, run, &federation, &data).unwrap()
+        Simulation::new(Arc::new(algorithm), run, &federation, &data, Arc::new(Threads)).unwrap()
     }
 }
 
@@ -206,8 +211,8 @@ fn reductions_to_a_client_alone_and_to_pooled_distances() {
 fn on_signals<A: Method>(privacy: Privacy, set: &[(&str, Value)], some: Option<u32>) -> Simulation<A> {
     let raw = set.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
     let smooth = Smooth { alpha: 2.0, beta: 0.2, records: Records::Signals };
-    let context = Context { problem: Problem::Graph(smooth), privacy, infer: None };
-    let algorithm = A::build(&Values::check(A::PARAMS, &raw).unwrap(), &context).unwrap();
+    let context = Context::new(Families::one(Graph::new(smooth)), privacy);
+    let algorithm = A::from_values(&Values::check(A::Settings::PARAMS, &raw).unwrap(), &context).unwrap();
     let (mut entries, mut data) = (Vec::new(), Vec::new());
     for k in 0..3u32 {
         let mut rng = PublicRng::named(7, "signals of clients", 0, k);
@@ -235,8 +240,10 @@ fn on_signals<A: Method>(privacy: Privacy, set: &[(&str, Value)], some: Option<u
         privacy,
         targets: None,
         kin: None,
+        columns: None,
+        learners: None,
     };
-    Simulation::new(algorithm, run, &federation, &data).unwrap()
+    Simulation::new(Arc::new(algorithm), run, &federation, &data, Arc::new(Threads)).unwrap()
 }
 
 fn one_shot(sampler: Sampler, clip: f64, price: f64) -> Privacy {
@@ -287,12 +294,11 @@ fn the_papers_noise_is_called_refuted() {
     }
     assert!(simulation.ledger().lines.iter().all(|line| &*line.bound == b"refuted by audit: no guarantee"));
     let exact = <FedGl<Consensus> as Method>::build(
-        &Values::check(<FedGl<Consensus> as Method>::PARAMS, &BTreeMap::new()).unwrap(),
-        &Context {
-            problem: Problem::Graph(Smooth { alpha: 2.0, beta: 0.2, records: Records::Signals }),
-            privacy: Privacy::Paper(noise),
-            infer: None,
-        },
+        FedGlSettings::default(),
+        &Context::new(
+            Families::one(Graph::new(Smooth { alpha: 2.0, beta: 0.2, records: Records::Signals })),
+            Privacy::Paper(noise),
+        ),
     );
     assert!(exact.unwrap_err().contains("solver = \"paper\""));
 }

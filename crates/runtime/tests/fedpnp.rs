@@ -8,8 +8,8 @@ use fedkin_core::graph::Topology;
 use fedkin_core::params::Value;
 use fedkin_core::privacy::Sampler;
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::{Judge, Live, Progress};
 use fedkin_core::{Dataset, Entry, Federation, Member};
-use fedkin_runtime::{Judge, Live, Progress};
 use std::sync::Arc;
 
 const RATE: f64 = 0.05;
@@ -241,14 +241,7 @@ fn a_given_graph_is_taken() {
     assert_eq!(live.kin().unwrap().edges, vec![(0, 2, 1.0), (1, 3, 0.5)]);
     world.run.kin = None;
     let at = world.arranged("fedpnp");
-    let refused = fedkin_runtime::start(
-        "fedpnp",
-        &values("fedpnp", &[("graph", text("file"))]),
-        &at.context,
-        at.run,
-        &at.federation,
-        &at.data,
-    );
+    let refused = at.start("fedpnp", &values("fedpnp", &[("graph", text("file"))]));
     assert!(refused.err().unwrap().to_string().contains("kin.graph"));
 }
 

@@ -57,7 +57,7 @@ fn every_filter_gives_the_golden_signals() {
         };
         for (variant, psi) in case["psi"].as_object().unwrap() {
             let name = name_of(variant, case["tau"].is_u64());
-            let row = denoise::find(name).unwrap();
+            let row = *denoise::native().find(name).unwrap();
             let prepared = Prepared::new(row, graph(&adjacency), &sizes, Way::Exact).unwrap();
             near(prepared.shares(), &vector(&case["zeta"]), "shares");
             let what = format!("{name} over {}, {strength:?}", case["graph"]);

@@ -108,10 +108,11 @@ fn one_server_huber() {
 
 /// The standard experiment of the spec: 10 servers, 15 clients each, d = 60, lambda 0.01.
 fn standard(seed: u64) -> Small {
-    let params = fedkin_data::source("synthetic.clustered-regression").unwrap().params;
+    let params = fedkin_data::native().source("synthetic.clustered-regression").unwrap().params;
     let values = Values::check(params, &BTreeMap::new()).unwrap();
     let topology = TopologySpec { kind: GraphKind::Random { mean_degree: 3.0 }, servers: Some(10) };
     let request = Request {
+        registry: fedkin_data::native(),
         source: "synthetic.clustered-regression",
         values: &values,
         base: Path::new("."),
@@ -384,12 +385,12 @@ fn duals_sum_to_zero_over_the_participants_of_a_cell() {
         let mut world = ring().arranged(arranged);
         world.run.clients_per_server = some;
         let settings = values("pgfl", &[("inter_cluster", number(0.0)), ("dual", text(dual))]);
-        let mut run = Loop::new(<Admm<Pgfl>>::build(&settings, &world.context).unwrap(), &world);
+        let mut run = Loop::new(<Admm<Pgfl>>::from_values(&settings, &world.context).unwrap(), &world);
         for _ in 0..40 {
             run.step();
             let duals = duals(&mut run, rho);
             let mut sums: BTreeMap<(u32, u32), (Vector, f64)> = BTreeMap::new();
-            for server in &run.servers {
+            for server in run.0.servers() {
                 for (member, verdict) in server.members().iter().zip(server.verdicts()) {
                     if *verdict == Verdict::Value {
                         let zero = (vec![0.0; world.run.dimension], 0.0);
@@ -407,7 +408,7 @@ fn duals_sum_to_zero_over_the_participants_of_a_cell() {
     }
     let world = ring();
     let settings = values("pgfl", &[("inter_cluster", number(0.3))]);
-    let mut run = Loop::new(<Admm<Pgfl>>::build(&settings, &world.context).unwrap(), &world);
+    let mut run = Loop::new(<Admm<Pgfl>>::from_values(&settings, &world.context).unwrap(), &world);
     (0..4000).for_each(|_| {
         run.step();
     });

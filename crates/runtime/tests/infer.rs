@@ -8,8 +8,8 @@ use fedkin_core::algorithm::{Infer, registry};
 use fedkin_core::graph::Topology;
 use fedkin_core::graph::partition::matched_share;
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::Live;
 use fedkin_core::{Entry, Federation};
-use fedkin_runtime::{Live, start};
 use std::sync::Arc;
 
 const INFER: Infer = Infer { warm_up: 10, forming: 20, start: 0.1 };
@@ -24,8 +24,7 @@ fn unknown(mut world: Small, count: usize, infer: Infer) -> Small {
 }
 
 fn go(world: &Small, name: &str, pairs: &[(&str, fedkin_core::params::Value)]) -> Box<dyn Live> {
-    let at = values(name, pairs);
-    start(name, &at, &world.context, world.run.clone(), &world.federation, &world.data).unwrap()
+    world.start(name, &values(name, pairs)).unwrap()
 }
 
 /// Four servers in a ring, three clusters with models of their own, `samples` records a client.
@@ -119,14 +118,11 @@ fn it_goes_on_from_any_round() {
 #[test]
 fn privacy_and_other_methods_are_refused() {
     let at = unknown(small(1, 12, 4, 5), 3, INFER);
-    let refused = |world: &Small, name: &str| {
-        let at = world;
-        let tried = start(name, &values(name, &[]), &at.context, at.run.clone(), &at.federation, &at.data);
-        tried.err().unwrap().to_string()
-    };
+    let refused =
+        |world: &Small, name: &str| world.start(name, &values(name, &[])).err().unwrap().to_string();
     let private = refused(&unknown(small(1, 12, 4, 5).private(), 3, INFER), "pgfl");
     assert!(private.contains("no mechanism protects that") && private.contains("clusters.csv"), "{private}");
-    for row in registry::TABLE.iter().filter(|row| !["pgfl", "one-cloud"].contains(&row.name)) {
+    for row in registry::native().iter().filter(|row| !["pgfl", "one-cloud"].contains(&row.name)) {
         let words = refused(&at, row.name);
         assert!(words.contains("is for pgfl and one-cloud") && words.contains(row.name), "{words}");
     }

@@ -11,12 +11,11 @@ use common::{
 use fedkin_core::algorithm::registry::Method;
 use fedkin_core::algorithm::{Admm, Algorithm, Pgfl};
 use fedkin_core::graph::Topology;
-use fedkin_core::model::Problem;
+use fedkin_core::learner::{Families, Linear};
 use fedkin_core::privacy::{Line, Refusal, Sampler};
 use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::Verdict;
+use fedkin_core::round::{Live, Progress, Verdict};
 use fedkin_core::{Entry, Federation};
-use fedkin_runtime::{Live, Progress};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -188,7 +187,7 @@ proptest! {
     #[test]
     fn a_client_not_chosen_keeps_its_model_and_dual(seed in 0u64..1000, some in 1u32..4) {
         let base = small(seed, 24, 5, 10).some(some).private();
-        let algorithm = <Admm<Pgfl>>::build(&values("pgfl", &[]), &base.context).unwrap();
+        let algorithm = <Admm<Pgfl>>::from_values(&values("pgfl", &[]), &base.context).unwrap();
         let mut looped = Loop::new(algorithm, &base);
         let mut live = base.live("pgfl", &values("pgfl", &[]));
         let mut before = (duals(&mut looped, 1.0), own(&*live));
@@ -196,7 +195,7 @@ proptest! {
             looped.step();
             steps(&mut *live, 1);
             let after = (duals(&mut looped, 1.0), own(&*live));
-            for server in &looped.servers {
+            for server in looped.0.servers() {
                 for (member, verdict) in server.members().iter().zip(server.verdicts()) {
                     let k = member.id as usize;
                     let same = bits(&before.1[k]) == bits(&after.1[k]);
@@ -288,7 +287,7 @@ fn close(a: &[f64], b: &[f64]) -> bool {
 #[test]
 fn threads_do_not_change_bits() {
     struct Norm;
-    impl fedkin_runtime::Judge for Norm {
+    impl fedkin_core::round::Judge for Norm {
         fn columns(&self) -> usize {
             3
         }
@@ -351,7 +350,7 @@ fn without_noise_and_clip_the_private_path_is_the_plain_run() {
         let plain = run(&small(3, 24, 5, 12), name, &[]);
         let mut silent = small(3, 24, 5, 12).sampled(Sampler::None, f64::INFINITY);
         silent.model.feature_norm = Some(f64::INFINITY);
-        silent.context.problem = Problem::Linear(silent.model);
+        silent.context.families = Families::one(Linear::new(silent.model));
         let path = run(&silent, name, &[]);
         let of = |live: &dyn Live| own(live).iter().map(|model| bits(model)).collect::<Vec<_>>();
         assert_eq!(of(&*path), of(&*plain), "{name}");
@@ -366,7 +365,7 @@ fn without_noise_and_clip_the_private_path_is_the_plain_run() {
         assert_ne!(of(&*noisy), of(&*plain), "{name}: noise");
         let mut clipped = small(3, 24, 5, 12).sampled(Sampler::None, f64::INFINITY);
         clipped.model.feature_norm = Some(0.5);
-        clipped.context.problem = Problem::Linear(clipped.model);
+        clipped.context.families = Families::one(Linear::new(clipped.model));
         assert_ne!(of(&*run(&clipped, name, &[])), of(&*plain), "{name}: clip");
     }
 }
@@ -422,7 +421,7 @@ type Up = <Admm<Pgfl> as Algorithm>::Up;
 #[test]
 fn bad_uploads_are_rejected_and_change_nothing() {
     let base = small(8, 24, 5, 4).arranged("one-cloud");
-    let build = || <Admm<Pgfl>>::build(&values("pgfl", &[]), &base.context).unwrap();
+    let build = || <Admm<Pgfl>>::from_values(&values("pgfl", &[]), &base.context).unwrap();
     let bad: Vec<Vector> = vec![
         vec![f64::NAN, 0.0, 0.0, 0.0, 0.0],
         vec![0.0, f64::INFINITY, 0.0, 0.0, 0.0],
@@ -439,16 +438,17 @@ fn bad_uploads_are_rejected_and_change_nothing() {
         looped.step();
         let before = looped.state(0);
         looped.begin();
-        let mut chunk = looped.servers[0].chunks(&looped.algorithm, &looped.run).next().unwrap();
-        chunk.clear();
-        for i in 0..24 {
-            assert!(chunk.is_asked(i));
-            chunk.take(i, Ok(&Up { model: model.clone() }));
-        }
-        for verdict in looped.servers[0].verdicts() {
+        looped.feed(0, |_, mut chunk, _, _| {
+            chunk.clear();
+            for i in 0..24 {
+                assert!(chunk.is_asked(i));
+                chunk.take(i, Ok(&Up { model: model.clone() }));
+            }
+        });
+        for verdict in looped.0.servers()[0].verdicts() {
             let Verdict::Rejected(reason) = verdict else { panic!("{model:?}: {verdict:?}") };
             assert_eq!(
-                *reason,
+                reason.words(),
                 reasons.get(b).copied().unwrap_or(if b == 4 { "not finite" } else { "wrong shape" })
             );
         }
@@ -461,16 +461,17 @@ fn bad_uploads_are_rejected_and_change_nothing() {
         let mut looped = Loop::new(build(), &base);
         looped.step();
         looped.begin();
-        let mut chunk = looped.servers[0].chunks(&looped.algorithm, &looped.run).next().unwrap();
-        chunk.clear();
-        for i in 0..24 {
-            let good = Up { model: vec![i as f64, 1.0, 2.0, 3.0, 4.0] };
-            match bad {
-                _ if i != 7 => chunk.take(i, Ok(&good)),
-                Some(model) => chunk.take(i, Ok(&Up { model: model.clone() })),
-                None => chunk.take(i, Err(Refusal::Budget)),
+        looped.feed(0, |_, mut chunk, _, _| {
+            chunk.clear();
+            for i in 0..24 {
+                let good = Up { model: vec![i as f64, 1.0, 2.0, 3.0, 4.0] };
+                match bad {
+                    _ if i != 7 => chunk.take(i, Ok(&good)),
+                    Some(model) => chunk.take(i, Ok(&Up { model: model.clone() })),
+                    None => chunk.take(i, Err(Refusal::Budget)),
+                }
             }
-        }
+        });
         looped.end();
         looped.state(0)
     };
@@ -481,23 +482,24 @@ fn bad_uploads_are_rejected_and_change_nothing() {
     // Exactly at the bound an upload passes.
     let mut looped = Loop::new(build(), &base);
     looped.begin();
-    let mut chunk = looped.servers[0].chunks(&looped.algorithm, &looped.run).next().unwrap();
-    chunk.clear();
-    chunk.take(0, Ok(&Up { model: vec![1e6, 0.0, 0.0, 0.0, 0.0] }));
-    assert_eq!(looped.servers[0].verdicts()[0], Verdict::Value);
+    looped.feed(0, |_, mut chunk, _, _| {
+        chunk.clear();
+        chunk.take(0, Ok(&Up { model: vec![1e6, 0.0, 0.0, 0.0, 0.0] }));
+    });
+    assert_eq!(looped.0.servers()[0].verdicts()[0], Verdict::Value);
 }
 
 /// tau of every (server, cluster) in the last round, read back from (10): the served model lies on the line
 /// from the neighbourhood's mean of the cluster to the mean of the other clusters' means. The aggregates (8)
 /// of the round are computed from the models and duals that the machine shows.
 fn taus(base: &Small, rounds: u32) -> Vec<BTreeMap<(u32, u32), f64>> {
-    let algorithm = <Admm<Pgfl>>::build(&values("pgfl", &[]), &base.context).unwrap();
+    let algorithm = <Admm<Pgfl>>::from_values(&values("pgfl", &[]), &base.context).unwrap();
     let d = base.run.dimension;
     let mut looped = Loop::new(algorithm, base);
     let served_of = |looped: &Loop<Admm<Pgfl>>| {
         let mut served: BTreeMap<(u32, u32), Vector> = BTreeMap::new();
-        for server in &looped.servers {
-            server.held(&looped.algorithm, &looped.run, &mut |q, name, model| {
+        for server in looped.0.servers() {
+            server.held(looped.0.algorithm(), looped.0.run(), &mut |q, name, model| {
                 if name == "served" {
                     served.insert((server.id(), q), model.to_vec());
                 }
@@ -513,10 +515,10 @@ fn taus(base: &Small, rounds: u32) -> Vec<BTreeMap<(u32, u32), f64>> {
         // After `ask` the seat holds phi - rho w~, so the message it would send is v = w_s + phi/rho - w~:
         // served - v = w~ - phi/rho, what (8) averages.
         let mut cells: BTreeMap<(u32, u32), (Vector, f64)> = BTreeMap::new();
-        for server in &mut looped.servers {
-            let verdicts = server.verdicts().to_vec();
+        for at in 0..looped.0.servers().len() {
+            let verdicts = looped.0.servers()[at].verdicts().to_vec();
             let mut down = <Admm<Pgfl> as Algorithm>::Down::default();
-            for chunk in server.chunks(&looped.algorithm, &looped.run) {
+            looped.feed(at, |_, chunk, _, _| {
                 for (i, member) in chunk.members.iter().enumerate() {
                     if verdicts[i] == Verdict::Value {
                         chunk.down(i, &mut down);
@@ -527,7 +529,7 @@ fn taus(base: &Small, rounds: u32) -> Vec<BTreeMap<(u32, u32), f64>> {
                         sum.1 += 1.0;
                     }
                 }
-            }
+            });
         }
         for (cell, (sum, count)) in cells {
             aggregate.insert(cell, sum.iter().map(|x| x / count).collect());
@@ -536,7 +538,7 @@ fn taus(base: &Small, rounds: u32) -> Vec<BTreeMap<(u32, u32), f64>> {
         let served = served_of(&looped);
         let clusters = base.run.clusters as u32;
         let mut taus = BTreeMap::new();
-        for server in &looped.servers {
+        for server in looped.0.servers() {
             let around: Vec<u32> = server.neighbours().iter().copied().chain([server.id()]).collect();
             let mean = |q: u32| -> Vector {
                 (0..d)

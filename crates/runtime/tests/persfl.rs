@@ -18,8 +18,8 @@ use fedkin_core::graph::Topology;
 use fedkin_core::numeric::{distance2, dot};
 use fedkin_core::params::Value;
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::{Live, Progress};
 use fedkin_core::{Dataset, Entry, Federation};
-use fedkin_runtime::{Live, Progress};
 use rayon::prelude::*;
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@
 mod common;
 
 use common::{names, records, world};
-use fedkin_core::algorithm::Algorithm;
-use fedkin_core::algorithm::registry::{self, Visitor};
+use fedkin_core::algorithm::registry::Method;
+use fedkin_core::algorithm::{Admm, Algorithm, Pgfl};
 use fedkin_core::graph::Topology;
 use fedkin_core::model::{Loss, Model};
 use fedkin_core::privacy::{Chain, ChainLine, Privacy, Sampler, Unit, Zcdp};
@@ -135,7 +135,8 @@ fn dead<T>(_: T) {}
 impl<A: Algorithm> Play<A> {
     fn new(algorithm: A, trial: Trial) -> Self {
         let small = federation();
-        let setting = Arc::new(Setting { algorithm, run: small.run.clone(), fingerprint: RUN });
+        let setting =
+            Arc::new(Setting { algorithm: Arc::new(algorithm), run: small.run.clone(), fingerprint: RUN });
         let server = ServerNode::new(setting.clone(), &small.federation, 0, Mode::Strict);
         let seed = if let End::Power(seed) = trial.end { seed } else { 0 };
         let witness =
@@ -162,7 +163,7 @@ impl<A: Algorithm> Play<A> {
     /// Joins a client: this is where its records are clipped.
     fn client(small: &common::Small, setting: &Arc<Setting<A>>, id: u32, chain: Chain) -> ClientNode<A> {
         let member = small.federation.members()[id as usize];
-        let blank = Server::open(&setting.algorithm, &setting.run, &small.federation, 0);
+        let blank = Server::open(&*setting.algorithm, &setting.run, &small.federation, 0);
         let local =
             setting.algorithm.join(&small.data[id as usize], blank.view(&setting.run), &member).unwrap();
         ClientNode::new(setting.clone(), member, local, secret(id), [9; 32], chain)
@@ -371,18 +372,9 @@ impl<A: Algorithm> Play<A> {
     }
 }
 
-struct Run(Trial);
-
-impl Visitor for Run {
-    type Output = Result<(Outcome, bool), String>;
-    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
-        Play::new(algorithm, self.0).run()
-    }
-}
-
 fn play(trial: Trial) -> Result<(Outcome, bool), String> {
     let values = common::values("pgfl", &[]);
-    registry::visit("pgfl", &values, &federation().context, Run(trial)).unwrap()
+    Play::new(<Admm<Pgfl>>::from_values(&values, &federation().context).unwrap(), trial).run()
 }
 
 fn reference() -> Outcome {

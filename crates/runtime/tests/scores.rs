@@ -7,7 +7,7 @@ use common::{number, small, values};
 use fedkin_core::Member;
 use fedkin_core::numeric::norm2;
 use fedkin_core::privacy::{Privacy, Sampler};
-use fedkin_runtime::{Judge, Live, Summary};
+use fedkin_core::round::{Judge, Live, Summary};
 
 /// Scores models by their norm, the first one of active clients once more.
 struct Norms {

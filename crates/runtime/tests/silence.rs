@@ -60,15 +60,15 @@ fn run<A: Method>(
     rounds: u32,
     missing: impl Fn(u32, u32) -> bool,
 ) -> (Loop<A>, Models) {
-    let mut run = Loop::new(A::build(values, &world.context).unwrap(), world);
+    let mut run = Loop::new(A::from_values(values, &world.context).unwrap(), world);
     for n in 1..=rounds {
         run.begin();
         run.ask_without(|id| missing(n, id));
         run.end();
     }
     let mut served = BTreeMap::new();
-    for server in &run.servers {
-        server.held(&run.algorithm, &run.run, &mut |cluster, name, model| {
+    for server in run.0.servers() {
+        server.held(run.0.algorithm(), run.0.run(), &mut |cluster, name, model| {
             if name == "served" {
                 served.insert((server.id(), cluster), model.to_vec());
             }

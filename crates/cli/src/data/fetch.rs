@@ -3,7 +3,7 @@
 use super::{Fetch, list::folder};
 use crate::failure::Failure;
 use crate::output::{self, Facts};
-use fedkin_data::{FetchNews, FetchRequest, catalogued};
+use fedkin_data::{FetchNews, FetchRequest, native};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -21,7 +21,7 @@ struct Done {
 
 /// Gets a set.
 pub(crate) fn fetch(args: &Fetch) -> Result<(), Failure> {
-    let known = catalogued(&args.name)?;
+    let known = native().catalogued(&args.name)?;
     let Some(to) = args.to.clone().or_else(folder) else {
         return Err(Failure::Usage(
             "where to? Name a folder with --to DIR, or set the environment variable FEDKIN_DATA to one"

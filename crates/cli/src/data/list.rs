@@ -4,8 +4,8 @@ use super::List;
 use crate::failure::Failure;
 use crate::ledger::aligned;
 use crate::output::{self, BAD, DOUBT, FAINT, Facts, GOOD, paint};
-use fedkin_data::catalogue::{Form, KNOWN, Known, Presence, content_sum};
-use fedkin_data::catalogued;
+use fedkin_data::catalogue::{Form, Known, Presence, content_sum};
+use fedkin_data::native;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -43,9 +43,9 @@ struct Entry {
 /// Lists the sets, or shows one.
 pub(crate) fn list(args: &List) -> Result<(), Failure> {
     let folder = folder();
-    let wanted: Vec<&Known> = match &args.name {
-        Some(name) => vec![catalogued(name)?],
-        None => KNOWN.iter().collect(),
+    let wanted: Vec<&'static Known> = match &args.name {
+        Some(name) => vec![native().catalogued(name)?],
+        None => native().catalogue().collect(),
     };
     let sets: Vec<Set> = wanted.iter().map(|known| describe(known, folder.as_deref(), args.check)).collect();
     if args.json {

@@ -7,6 +7,7 @@ mod partition;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
+use fedkin_experiment::Registry;
 use std::path::PathBuf;
 
 /// What `fedkin data` can do.
@@ -94,11 +95,11 @@ pub(crate) struct Partition {
 }
 
 /// Runs the command.
-pub(crate) fn data(command: &Command) -> Result<(), Failure> {
+pub(crate) fn data(registry: &Registry, command: &Command) -> Result<(), Failure> {
     match command {
         Command::List(args) => list::list(args),
         Command::Fetch(args) => fetch::fetch(args),
         Command::Inspect(args) => inspect::inspect(args),
-        Command::Partition(args) => partition::partition(args),
+        Command::Partition(args) => partition::partition(registry, args),
     }
 }

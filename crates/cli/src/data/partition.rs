@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::input;
 use crate::ledger::aligned;
 use crate::output::{self, count};
-use fedkin_data::{ClientLabels, LabelCounts, source};
-use fedkin_experiment::Plan;
+use fedkin_data::{ClientLabels, LabelCounts, native};
 use fedkin_experiment::config::Source;
 use fedkin_experiment::report::{Stacks, png};
+use fedkin_experiment::{Plan, Registry};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ struct Dealt<'a> {
 }
 
 /// Shows how the records of a config are dealt.
-pub(crate) fn partition(args: &Partition) -> Result<(), Failure> {
+pub(crate) fn partition(registry: &Registry, args: &Partition) -> Result<(), Failure> {
     let (config, base, set) = match (&args.file, &args.source) {
         (Some(file), _) => (input::read(file)?, input::base(file), args.set.clone()),
         (None, None) => {
@@ -37,7 +37,7 @@ pub(crate) fn partition(args: &Partition) -> Result<(), Failure> {
             return Err(Failure::Usage(message.into()));
         }
         (None, Some(name)) => {
-            source(name)?;
+            native().source(name)?;
             // Keys without a table are those of [data].
             let set = args.set.iter().map(|set| {
                 let key = set.split('=').next().unwrap_or_default();
@@ -50,7 +50,7 @@ pub(crate) fn partition(args: &Partition) -> Result<(), Failure> {
             (Source { name: format!("--source {name}"), text }, PathBuf::new(), set.collect())
         }
     };
-    let plan = Plan::load(&config, &base, &input::overrides(&set)?, &[])?;
+    let plan = Plan::load(registry, &config, &base, &input::overrides(&set)?, &[])?;
     let world = plan.world(args.repeat)?;
     let counts = world.label_counts().ok_or_else(|| {
         Failure::Usage(

@@ -18,8 +18,8 @@ pub(super) fn about() -> String {
          CSV without a header, or NPZ (arrays `signal` and `sizes`, or one array). The graph is a square matrix of \
          weights (CSV without a header, or NPZ with `adjacency`), or any file that `fedkin graph inspect` reads.\n\nFilters:\n",
     );
-    let width = denoise::TABLE.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    for row in denoise::TABLE {
+    let width = denoise::native().iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in &denoise::native() {
         let keys: Vec<String> = row.keys.iter().map(|key| format!("--{key}")).collect();
         let line = format!("  {:width$}  {} ({})\n", row.name, row.summary, keys.join(", "));
         text.push_str(&line);
@@ -114,9 +114,9 @@ fn usage(error: impl std::fmt::Display) -> Failure {
 
 /// Smooths a signal over a graph.
 pub(crate) fn filter(args: &Filter) -> Result<(), Failure> {
-    let row = denoise::find(&args.filter).map_err(usage)?;
+    let row = *denoise::native().find(&args.filter).map_err(|error| usage(error.to_string()))?;
     let way = Way::parse(&args.method).map_err(usage)?;
-    let strength = args.strength(row)?;
+    let strength = args.strength(&row)?;
     if let Some(out) = args.out.as_ref().filter(|out| out.extension().is_none_or(|ending| ending != "csv")) {
         let message = format!("{}: the result is written as CSV; let the name end in .csv", out.display());
         return Err(Failure::Usage(message));

@@ -9,7 +9,7 @@ use crate::input;
 use crate::output;
 use crate::progress;
 use fedkin_experiment::deploy::{Deployment, Hosts, NodeConfig, Roster};
-use fedkin_experiment::{Claim, Claimed, Error, Finished, Plan};
+use fedkin_experiment::{Claim, Claimed, Error, Finished, Plan, Warning};
 use fedkin_runtime::nats::{Broker, Token, Watcher};
 use fedkin_runtime::node::NodeStatus;
 use std::fmt::Write as _;
@@ -68,7 +68,7 @@ pub(crate) fn launch(args: &args::Run, plan: Plan, out: &Path, anchor: &Path) ->
     };
     let repeats = plan.repeats();
     let resolved = plan.config.resolved();
-    let records = plan.config.data.text("path").map(|path| anchor.join(path));
+    let records = plan.about().path.map(|path| anchor.join(path));
     let deployment = Deployment::new(plan, roster)?;
     let written = write(&folder, &deployment, &resolved, &url, records.as_deref(), args.allow_plain)?;
     place(&mark, &data)?;
@@ -87,10 +87,9 @@ pub(crate) fn launch(args: &args::Run, plan: Plan, out: &Path, anchor: &Path) ->
     .map_err(|error| input::interrupted(error, true))?;
     let configs: Vec<NodeConfig> = written.into_iter().map(|(_, config)| config).collect();
     let collected = deployment.collect(&configs)?;
-    let mut warnings =
-        vec!["nodes do not report between rounds: metrics are those after the last round".to_string()];
+    let mut warnings = vec![Warning::MeasuredOnce];
     if repeats > 1 {
-        warnings.push(format!("nodes run the first of the {repeats} repeats"));
+        warnings.push(Warning::OneRepeat { of: repeats });
     }
     Ok(finish(&claimed, &deployment, anchor, world, collected, warnings)?)
 }
@@ -101,7 +100,7 @@ fn finish(
     anchor: &Path,
     world: fedkin_data::World,
     collected: fedkin_experiment::deploy::Collected,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 ) -> Result<Finished, Error> {
     claimed.complete(&deployment.plan, anchor, world, Box::new(collected), warnings)
 }

@@ -4,9 +4,9 @@ use super::runtime;
 use super::supervise::LAUNCHED;
 use crate::args;
 use crate::failure::Failure;
-use fedkin_experiment::Error;
 use fedkin_experiment::artifacts::ArtifactError;
 use fedkin_experiment::deploy::{Deployment, NodeConfig, NodeKind};
+use fedkin_experiment::{Error, Registry};
 use fedkin_runtime::node::{Ending, host, serve};
 use std::io::{ErrorKind, IsTerminal};
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use tokio::task::JoinSet;
 use tracing_subscriber::filter::EnvFilter;
 
 /// Runs servers.
-pub(crate) fn server(args: &args::Node) -> Result<(), Failure> {
-    run(&args.config, false)
+pub(crate) fn server(registry: &Registry, args: &args::Node) -> Result<(), Failure> {
+    run(registry, &args.config, false)
 }
 
 /// Hosts clients.
-pub(crate) fn client(args: &args::Node) -> Result<(), Failure> {
-    run(&args.config, true)
+pub(crate) fn client(registry: &Registry, args: &args::Node) -> Result<(), Failure> {
+    run(registry, &args.config, true)
 }
 
-fn run(files: &[PathBuf], clients: bool) -> Result<(), Failure> {
+fn run(registry: &Registry, files: &[PathBuf], clients: bool) -> Result<(), Failure> {
     let mut nodes = Vec::with_capacity(files.len());
     for file in files {
         let node = NodeConfig::load(file)?;
@@ -42,7 +42,7 @@ fn run(files: &[PathBuf], clients: bool) -> Result<(), Failure> {
         nodes.push(node);
     }
     if let Some(first) = nodes.first() {
-        log(&first.observe.log);
+        log(first.observe.log.word());
     }
     let runtime = runtime()?;
     runtime.block_on(async {
@@ -65,21 +65,34 @@ fn run(files: &[PathBuf], clients: bool) -> Result<(), Failure> {
         });
         let mut all = JoinSet::new();
         for node in nodes {
-            all.spawn(one(node, stopped.clone()));
+            all.spawn(one(registry.clone(), node, stopped.clone()));
         }
+        let mut stops: Vec<Error> = Vec::new();
         while let Some(ended) = all.join_next().await {
-            ended.map_err(|error| Failure::Unexpected(format!("a node broke down: {error}")))??;
+            stops.extend(ended.map_err(|error| Failure::Unexpected(format!("a node broke down: {error}")))??);
         }
-        Ok(())
+        // All nodes have ended in order; the first reason is that of the run.
+        match stops.into_iter().min_by_key(Error::stop_order) {
+            Some(stopped) => Err(stopped.into()),
+            None => Ok(()),
+        }
     })
 }
 
-/// One node from its config to its results.
-async fn one(node: NodeConfig, mut stop: watch::Receiver<bool>) -> Result<(), Failure> {
-    let deployment = Deployment::open(&node)?;
+/// One node from its config to its results; why the run could not go on, where its servers know.
+async fn one(
+    registry: Registry,
+    node: NodeConfig,
+    mut stop: watch::Receiver<bool>,
+) -> Result<Option<Error>, Failure> {
+    let deployment = Deployment::open(&registry, &node)?;
+    let stopped = || -> Result<Option<Error>, Failure> {
+        let left = deployment.left(&node.state)?.and_then(|left| left.stop);
+        Ok(left.map(|left| deployment.stopped(left.into())))
+    };
     if deployment.left(&node.state)?.is_some() {
         tracing::info!(node = node.name, run = deployment.run_id(), "its part of this run is over already");
-        return Ok(());
+        return stopped();
     }
     // Not the whole address: it may hold a password.
     let place = format!("{}:{}", node.broker.host, node.broker.port);
@@ -108,7 +121,7 @@ async fn one(node: NodeConfig, mut stop: watch::Receiver<bool>) -> Result<(), Fa
         Ending::Done => tracing::info!(node = node.name, "done"),
         Ending::Stopped => tracing::info!(node = node.name, "stopped"),
     }
-    Ok(())
+    stopped()
 }
 
 /// Returns once the launcher that started this process is gone: it holds the other end of standard input.

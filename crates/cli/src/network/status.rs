@@ -5,6 +5,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::number;
 use crate::output;
+use fedkin_experiment::Registry;
 use fedkin_experiment::deploy::{Deployment, NodeConfig, NodeKind};
 use fedkin_runtime::nats::{PostError, Token, Watcher};
 use fedkin_runtime::node::{NodeStatus, ServerStatus};
@@ -31,7 +32,7 @@ struct Told {
 }
 
 /// Reads what the servers of a run have published.
-pub(crate) fn status(args: &args::Status) -> Result<(), Failure> {
+pub(crate) fn status(registry: &Registry, args: &args::Status) -> Result<(), Failure> {
     let node = NodeConfig::load(&args.config)?;
     if matches!(node.kind, NodeKind::Client(_)) && node.broker.tls.is_some() {
         return Err(Failure::Usage(format!(
@@ -39,7 +40,7 @@ pub(crate) fn status(args: &args::Status) -> Result<(), Failure> {
             args.config.display()
         )));
     }
-    let deployment = Deployment::open(&node)?;
+    let deployment = Deployment::open(registry, &node)?;
     let mut config = deployment.post(&node);
     config.limits.connect_timeout = Duration::from_secs(5);
     let usage = |error: PostError| Failure::Usage(error.to_string());
@@ -89,6 +90,9 @@ fn text(told: &Told) -> String {
                 number::plain(server.most_spent as f64 * 1e-12),
                 waits(server),
             );
+            if let Some(why) = &server.stop {
+                let _ = writeln!(text, "{:width$}  the run cannot go on: {why}", "");
+            }
         }
     }
     text

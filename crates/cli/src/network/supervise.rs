@@ -1,6 +1,6 @@
 //! Child processes that are started again when they are killed.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, STOPPED};
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,8 @@ impl Node {
         let status = child.try_wait().map_err(|error| Failure::Unexpected(error.to_string()))?;
         let Some(status) = status else { return Ok(Change::None) };
         self.child = None;
-        if status.success() {
+        // One whose run cannot go on has left its results as well.
+        if status.success() || status.code() == Some(i32::from(STOPPED)) {
             return Ok(Change::Exited);
         }
         if status.signal().is_some() && self.restarts < RESTARTS {

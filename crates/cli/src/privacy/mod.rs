@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use fedkin_core::privacy::Neighbours;
+use fedkin_experiment::Registry;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -162,7 +163,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Runs the command.
-pub(crate) fn privacy(command: &Command) -> Result<(), Failure> {
+pub(crate) fn privacy(registry: &Registry, command: &Command) -> Result<(), Failure> {
     match command {
         Command::Epsilon(args) => {
             let priced = args.releases.priced(args.sigma);
@@ -178,7 +179,7 @@ pub(crate) fn privacy(command: &Command) -> Result<(), Failure> {
             if args.releases.json { output::json(&priced) } else { output::say(&priced.text("sigma")) }
         }
         Command::Convert(args) => price::convert(args),
-        Command::Plan(args) => plan::plan(args),
+        Command::Plan(args) => plan::plan(registry, args),
     }
 }
 

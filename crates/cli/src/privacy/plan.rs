@@ -4,18 +4,17 @@ use super::{Planned, above};
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, BAD, DOUBT, Facts, STRONG, count, paint};
-use fedkin_experiment::{ClientForecast, Forecast, Plan};
+use fedkin_experiment::{ClientForecast, Forecast, Plan, Registry};
 use std::fmt::Write as _;
 
 /// Shows what a config will spend.
-pub(super) fn plan(args: &Planned) -> Result<(), Failure> {
+pub(super) fn plan(registry: &Registry, args: &Planned) -> Result<(), Failure> {
     let source = input::read(&args.file)?;
     let overrides = input::overrides(&args.set)?;
-    let plan = Plan::load(&source, &input::base(&args.file), &overrides, &[])?;
+    let plan = Plan::load(registry, &source, &input::base(&args.file), &overrides, &[])?;
     let mut forecast = Forecast::new(&plan, 0)?;
     if args.json {
-        let limit = plan.config.evaluate.integer("per_client_limit").unwrap_or(1000);
-        if i64::from(forecast.client_count) > limit {
+        if forecast.client_count as usize > plan.config.evaluate.per_client_limit {
             forecast.clients.clear();
         }
         return output::json(&forecast);

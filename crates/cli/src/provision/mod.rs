@@ -12,9 +12,9 @@ use crate::output::{self, Facts, count};
 use broker::Address;
 use certificates::{Authority, Role};
 use fedkin_core::params::Value;
-use fedkin_experiment::Plan;
 use fedkin_experiment::config::{Override, quoted};
 use fedkin_experiment::deploy::{Deployment, Hosts, Roster};
+use fedkin_experiment::{Plan, Registry};
 use fedkin_runtime::nats::{ACCOUNT_API, Access, Permissions, Token, client_permissions, server_permissions};
 use files::{Written, folder, write_once, write_text};
 use std::collections::BTreeMap;
@@ -56,12 +56,12 @@ impl Kind {
 }
 
 /// Writes the folder.
-pub(crate) fn provision(args: &args::Provision) -> Result<(), Failure> {
+pub(crate) fn provision(registry: &Registry, args: &args::Provision) -> Result<(), Failure> {
     let address = Address::parse(&args.broker, &args.names)?;
-    let source = input::read(&args.file)?;
+    let parsed = input::parse(&args.file)?;
     let base = input::base(&args.file);
     let mut overrides = input::overrides(&args.set)?;
-    let plan = Plan::load(&source, &base, &overrides, &[])?;
+    let plan = Plan::of(registry, &parsed, &base, &overrides, &[])?;
     let hosts = args.hosts.map_or(Hosts::Each, |count| Hosts::Blocks(count as usize));
     let roster = match &args.roster {
         Some(file) => Roster::from_csv(&plan, file, &hosts)?,
@@ -73,7 +73,7 @@ pub(crate) fn provision(args: &args::Provision) -> Result<(), Failure> {
     if edges.is_some() {
         overrides.push(Override { key: "topology.edges".into(), value: Value::Text("edges.csv".into()) });
     }
-    let experiment = Plan::load(&source, &base, &overrides, &[])?.config.resolved();
+    let experiment = Plan::of(registry, &parsed, &base, &overrides, &[])?.config.resolved();
     let edges = edges.map(|path| read(&path)).transpose()?;
     let data = data_section(&plan, args.roster.is_some(), &base)?;
     let deployment = Deployment::new(plan, roster)?;
@@ -202,15 +202,15 @@ impl Data {
 
 fn data_section(plan: &Plan, absent: bool, base: &Path) -> Result<Data, Failure> {
     let own = plan.own_records();
-    match plan.config.data.text("path") {
+    match plan.about().path {
         _ if own && absent => Ok(Data::Own(if plan.config.data_source == "parquet" {
             "records.parquet"
         } else {
             "records.csv"
         })),
         Some(path) => {
-            let whole = std::path::absolute(base.join(path))
-                .map_err(|error| Failure::Usage(format!("cannot find {path}: {error}")))?;
+            let whole = std::path::absolute(base.join(&path))
+                .map_err(|error| Failure::Usage(format!("cannot find {}: {error}", path.display())))?;
             Ok(Data::AtHand(whole))
         }
         None => Ok(Data::Drawn),

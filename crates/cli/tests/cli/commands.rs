@@ -2,31 +2,10 @@
 
 use crate::bench::{ASSUMED, Bench};
 
-const COMMANDS: [&str; 11] = [
-    "demo",
-    "new",
-    "run",
-    "reproduce",
-    "report",
-    "predict",
-    "provision",
-    "algorithms",
-    "data",
-    "config",
-    "completions",
-];
-
 #[test]
-fn help_names_every_command_and_every_exit_code() {
+fn help_and_version_are_no_errors() {
     let bench = Bench::new();
-    let help = bench.good(&["--help"]);
-    for word in COMMANDS {
-        assert!(help.contains(&format!("\n  {word} ")), "{word}\n{help}");
-        bench.good(&[word, "--help"]);
-    }
-    for code in ["\n  0 ", "\n  1 ", "\n  2 ", "\n  4 ", "\n  130 "] {
-        assert!(help.contains(code), "{help}");
-    }
+    assert!(bench.good(&["--help"]).contains("Exit codes:"));
     assert!(bench.good(&["run", "--help"]).contains("Exit codes:"));
     assert_eq!(bench.good(&["--version"]), format!("fedkin {}\n", env!("CARGO_PKG_VERSION")));
 }

@@ -70,6 +70,33 @@ fn repeats_and_sets_reach_an_experiment() {
     assert_eq!(points.last().unwrap()["x"], 4.0);
 }
 
+/// What `fedkin algorithms` says of a default is what the reference page says.
+#[test]
+fn help_and_page_agree_on_every_default_of_every_method() {
+    let page = include_str!("../../../../docs/reference.md").replace("\\|", "/");
+    let mut methods = 0;
+    for method in Bench::new().json(&["algorithms", "--json"])["algorithms"].as_array().unwrap() {
+        let name = method["name"].as_str().unwrap();
+        let parameters = method["parameters"].as_array().unwrap();
+        let heading = format!("### `name = \"{name}\"`\n");
+        assert_eq!(page.contains(&heading), !parameters.is_empty(), "{name}");
+        let section =
+            page.split(&heading).nth(1).unwrap_or_default().split("\n##").next().unwrap_or_default();
+        for parameter in parameters {
+            let key = parameter["name"].as_str().unwrap();
+            let row = section.lines().find(|line| line.starts_with(&format!("| `{key}` |"))).unwrap();
+            let default = match (&parameter["default"], &parameter["required"]) {
+                (serde_json::Value::String(value), _) => format!("`{value}`"),
+                (_, serde_json::Value::Bool(true)) => "*required*".to_string(),
+                _ => "absent".to_string(),
+            };
+            assert_eq!(row.split(" | ").nth(2).unwrap(), default, "{name} {key}");
+        }
+        methods += 1;
+    }
+    assert!(methods > 10, "{methods} methods were compared");
+}
+
 #[test]
 fn the_tables_are_machine_readable() {
     let bench = Bench::new();

@@ -5,6 +5,7 @@ mod audit;
 mod bad_config;
 mod bad_data;
 mod bench;
+mod bits;
 mod broker;
 mod commands;
 mod data;

@@ -3,9 +3,8 @@
 use crate::site::{PATIENCE, Site, token};
 use async_nats::ConnectOptions;
 use async_nats::jetstream;
-use fedkin_core::round::{Effect, Envelope, Message, Note, Peer, seal};
+use fedkin_core::round::{ClientMachines, Effect, Envelope, Message, Note, Peer, seal};
 use fedkin_runtime::nats::{Event, Post, subjects};
-use fedkin_runtime::node::ClientMachines;
 use std::time::Duration;
 
 const BEAT: Duration = Duration::from_millis(200);
@@ -84,7 +83,7 @@ impl Rogue {
                 for effect in effects {
                     match effect {
                         Effect::Send(envelope) => match envelope.message {
-                            Message::Up(..) | Message::Refused(_) => answers.push(envelope),
+                            Message::Up(..) | Message::Refused(..) => answers.push(envelope),
                             Message::Got if self.holds => {}
                             _ => rest.push(envelope),
                         },

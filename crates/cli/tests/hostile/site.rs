@@ -1,9 +1,9 @@
 //! A run on this machine that the test starts node by node.
 
-use fedkin_experiment::Plan;
 use fedkin_experiment::artifacts::models::{Models, models_sha256};
 use fedkin_experiment::config::Source;
 use fedkin_experiment::deploy::{Deployment, Hosts, NodeConfig, NodeKind, Roster};
+use fedkin_experiment::{Plan, Registry};
 use fedkin_runtime::nats::{Broker, BrokerError, Token};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub(crate) fn has_broker() -> bool {
 /// An experiment as a plan.
 pub(crate) fn plan(text: &str) -> Plan {
     let source = Source { name: "experiment.toml".into(), text: text.into() };
-    Plan::load(&source, Path::new(""), &[], &[]).unwrap()
+    Plan::load(&Registry::native(), &source, Path::new(""), &[], &[]).unwrap()
 }
 
 /// A deployment with its files and its broker.

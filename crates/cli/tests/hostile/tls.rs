@@ -3,6 +3,7 @@
 use crate::site::{PATIENCE, Proc, SMALL, alone, eventually, fedkin, has_broker, left_models, sha, token};
 use async_nats::ConnectOptions;
 use async_nats::jetstream::{self, consumer};
+use fedkin_experiment::Registry;
 use fedkin_experiment::deploy::{Deployment, NodeConfig};
 use fedkin_runtime::nats::{Event, Post, Reason, find_broker, subjects};
 use fedkin_runtime::store::{Secret, Vault, read_ledger};
@@ -72,7 +73,7 @@ impl Secured {
     }
 
     fn deployment(&self) -> Deployment {
-        Deployment::open(&self.config(HOSTS[0])).unwrap()
+        Deployment::open(&Registry::native(), &self.config(HOSTS[0])).unwrap()
     }
 
     /// All nodes to their ends; the digest of the models.

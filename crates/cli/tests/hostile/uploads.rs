@@ -2,6 +2,7 @@
 
 use crate::rogue::{Rogue, Seen, with_bytes, with_model};
 use crate::site::{SMALL, Site, sha};
+use fedkin_core::privacy::Refusal;
 use fedkin_core::round::{Envelope, Message, Peer};
 use std::collections::BTreeMap;
 
@@ -134,7 +135,8 @@ async fn replays_and_second_thoughts_change_nothing() {
         if step == 6 {
             // The step stays open until the third client has spoken: the server hears both.
             let other = with_model(&answers[0], |model| model[0] += 1.0);
-            let refused = Envelope { message: Message::Refused(7), ..answers[1].clone() };
+            let refused =
+                Envelope { message: Message::Refused(Refusal::Undisclosed, 7), ..answers[1].clone() };
             let told = [answers[0].clone(), other, answers[1].clone(), refused, answers[0].clone()];
             rogue.say(&told[..]);
             rogue.flush().await;

@@ -1,8 +1,8 @@
 //! Whatever a run is made of, nodes on a broker end with the bits of one process.
 
 use crate::bench::Bench;
-use crate::net::{SMALL, SOON, Started, local, nats, ready, result, start};
-use fedkin_core::algorithm::registry::{Row, TABLE};
+use crate::net::{LONG, SMALL, SOON, Started, local, nats, ready, result, start};
+use fedkin_core::algorithm::registry::{self, Row};
 use std::fmt::Write;
 
 /// The same on nodes as in one process: models, metrics, privacy, ledger.
@@ -83,13 +83,13 @@ resend = 0.2
 "#;
 
 /// Every method of the table, new ones included.
-fn registry(private: bool) {
+fn all(private: bool) {
     if !ready() {
         return;
     }
     let bench = Bench::new();
     let (mut compared, mut refused) = (0, Vec::new());
-    for row in TABLE {
+    for row in &registry::native() {
         let file = format!("{}.toml", row.name);
         // What needs the records of others is never private.
         bench.write(&file, config(row, private && !row.simulation_only));
@@ -110,12 +110,114 @@ fn registry(private: bool) {
 
 #[test]
 fn every_method_gives_the_bits_of_one_process() {
-    registry(false);
+    all(false);
 }
 
 #[test]
 fn every_method_gives_the_bits_of_one_process_with_noise() {
-    registry(true);
+    all(true);
+}
+
+/// The same end on nodes as in one process: exit code, what is said on standard error, and the result where there is one.
+fn same_end(bench: &Bench, what: &str, arguments: &[&str]) -> Option<i32> {
+    let (here, there) = (format!("here-{what}"), format!("there-{what}"));
+    let alone = start(bench, &[&["run"], arguments, &["--json", "--out", &here]].concat()).end(LONG);
+    let together = on_nodes(bench, arguments, &there, &[]).end(LONG);
+    assert_eq!((together.code, &together.err), (alone.code, &alone.err), "{what}");
+    if alone.code == Some(0) {
+        let told = |ran: &crate::bench::Ran| -> serde_json::Value { serde_json::from_str(&ran.out).unwrap() };
+        let without_counts = |told: &serde_json::Value| {
+            let mut result = result(told);
+            // Nodes report after the last round, and count nothing that was turned away.
+            if let Some(metrics) = result["final"].as_object_mut() {
+                metrics.retain(|name, _| name != "rejected" && name != "refused");
+            }
+            result
+        };
+        assert_eq!(without_counts(&told(&together)), without_counts(&told(&alone)), "{what}");
+    } else {
+        assert_eq!((alone.out.as_str(), together.out.as_str()), ("", ""), "{what}");
+    }
+    alone.code
+}
+
+/// Every method where no upload is accepted, and where some are not: the run stops with one reason, or goes on.
+#[test]
+fn every_method_stops_as_in_one_process() {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut stopped = Vec::new();
+    for row in registry::native().iter().filter(|row| !row.simulation_only) {
+        let file = format!("{}.toml", row.name);
+        bench.write(&file, config(row, false));
+        for norm in ["1e-9", "2"] {
+            let set = format!("run.max_norm={norm}");
+            let code = same_end(&bench, &format!("{}-{norm}", row.name), &[&file, "--set", &set]);
+            assert!([Some(0), Some(4)].contains(&code), "{}, {norm}: {code:?}", row.name);
+            stopped.extend((code == Some(4)).then(|| format!("{} at {norm}", row.name)));
+        }
+    }
+    eprintln!("stopped: {}", stopped.join(", "));
+    assert!(stopped.len() >= 12, "{stopped:?}");
+}
+
+/// Training that diverges at all clients at once, and at one that is named.
+#[test]
+fn training_that_diverges_ends_with_the_same_words() {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    let one_server = SMALL.replace("kind = \"ring\", servers = 3", "kind = \"complete\", servers = 1");
+    let (before, after) = one_server.split_once("[privacy]").unwrap();
+    let open = format!("{before}[network]{}", after.split_once("[network]").unwrap().1);
+    let open = open.replace("[participation]\nclients_per_server = 2\n", "");
+    let fedavg = open.replace("name = \"pgfl\"\npenalty = 4.0\n", "name = \"fedavg\"\nlearning_rate = 1e9\n");
+    bench.write("fedavg.toml", fedavg);
+    assert_eq!(same_end(&bench, "fedavg", &["fedavg.toml"]), Some(4));
+    let said = start(&bench, &["run", "fedavg.toml", "--out", "again"]).end(LONG).err;
+    assert!(said.contains("diverged: all 4 uploads of round 1 were rejected"), "{said}");
+    let net = LARGE.replace("1600", "6").replace("\"fedpnp\"", "\"NAME\"\nlearning_rate = 1e30");
+    for name in ["fedpnp", "fedavg", "fedprox", "fedbn", "per-fedavg", "pfedme", "ifca", "local"] {
+        let file = format!("net-{name}.toml");
+        let mut text = net.replace("NAME", name);
+        if name == "per-fedavg" || name == "pfedme" {
+            let inner = if name == "pfedme" { "personal_rate" } else { "inner_rate" };
+            text = text.replace("learning_rate = 1e30", &format!("learning_rate = 1e30\n{inner} = 0.01"));
+        }
+        bench.write(&file, text);
+        let set = ["--set", "run.max_norm=1e150", "--set", "run.rounds=4"];
+        let code = same_end(&bench, name, &[&[file.as_str()][..], &set].concat());
+        assert_eq!(code, Some(4), "{name}");
+        let said = start(&bench, &[&["run", &file, "--out", &format!("again-{name}")][..], &set].concat());
+        let said = { said }.end(LONG).err;
+        assert!(said.contains("diverged"), "{name}: {said}");
+    }
+}
+
+/// Clients whose budget is spent refuse, and the run goes on without them.
+#[test]
+fn every_method_goes_on_without_clients_that_refuse() {
+    if !ready() {
+        return;
+    }
+    let bench = Bench::new();
+    let mut refused = 0;
+    for row in registry::native().iter().filter(|row| !row.simulation_only && !row.graphs) {
+        let text = config(row, true);
+        if !text.contains("mechanism = \"zcdp\"") {
+            continue;
+        }
+        let file = format!("{}.toml", row.name);
+        bench.write(&file, text);
+        // Enough for one answer.
+        let code = same_end(&bench, row.name, &[&file, "--set", "privacy.budget=0.0011"]);
+        assert_eq!(code, Some(0), "{}", row.name);
+        refused += 1;
+    }
+    assert!(refused >= 3, "{refused}");
 }
 
 /// Clusters that are found on the way, and kin that another run has found: on nodes as in one process.
@@ -125,7 +227,7 @@ fn kin_found_and_given() {
         return;
     }
     let bench = Bench::new();
-    let plain = config(&TABLE[0], false).replace("rounds = 6", "rounds = 14");
+    let plain = config(registry::native().find("pgfl").unwrap(), false).replace("rounds = 6", "rounds = 14");
     bench.write("found.toml", format!("{plain}[kin]\nclusters = \"infer\"\nwarm_up = 3\nforming = 4\n"));
     same(&bench, "infer", &["found.toml"], &["--processes", "4"]);
     let clusters = bench.read("there-infer/clusters.csv");

@@ -32,13 +32,15 @@ use super::{
     Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares,
     privacy_of_graphs,
 };
+use crate::buffers::Buffers;
 use crate::codec::Codec;
 use crate::dataset::Dataset;
-use crate::federation::Member;
-use crate::model::{Model, Prox, Unsolved};
+use crate::federation::{Federation, Member};
+use crate::learner::{Abilities, Families, Learner, Terms};
+use crate::model::Unsolved;
 use crate::numeric::{axpy, blend, distance2, norm2, update};
-use crate::params::{Kind, Param, Preset, Values};
-use crate::privacy::{Bound, Cost, Gate, Gaussian, Mechanism, Privacy, Refusal, Released, Zcdp};
+use crate::params::{Kind, Param, Preset};
+use crate::privacy::{Bound, Cost, Gate, Gaussian, Mechanism, Privacy, Refusal, Released, Zcdp, certify};
 use crate::record;
 use crate::rng::PublicRng;
 use std::sync::Arc;
@@ -46,7 +48,7 @@ use std::sync::Arc;
 /// rho, as every method of the family declares it.
 pub(super) const PENALTY: Param = Param {
     name: "penalty",
-    kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
+    kind: Kind::ABOVE_ZERO,
     preset: Preset::Number(5.0),
     help: "weight of the proximal term (rho); with dual = \"served\" values up to about 0.5 diverge",
 };
@@ -88,15 +90,41 @@ pub trait Rule: Sized + Send + Sync + 'static {
     const ADVICE: &'static str = "raise `algorithm.penalty`";
 }
 
+/// The keys that every method of the family has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdmmKeys {
+    /// Weight of the proximal term (rho).
+    pub penalty: f64,
+    /// Memory per round of the averaged served model.
+    pub readout_memory: f64,
+}
+
 /// A method of the family: shared client half, particular server rule.
 #[derive(Debug, Clone)]
 pub struct Admm<R> {
     pub(super) rule: R,
-    pub(super) model: Model,
+    pub(super) families: Families,
     pub(super) penalty: f64,
     readout_memory: f64,
-    noise: Option<(Zcdp, Bound)>,
+    /// The noise, and the bound on a record's gradient for each of the families.
+    noise: Option<(Zcdp, Vec<Bound>)>,
 }
+
+/// A client's learner, and which of the run's families it is of.
+pub struct Mine {
+    pub(super) learner: Box<dyn Learner>,
+    family: usize,
+}
+
+impl Mine {
+    /// The client's learner.
+    pub fn learner(&self) -> &dyn Learner {
+        &*self.learner
+    }
+}
+
+/// What the shared client half needs of a learner.
+pub(super) const NEEDS: Abilities = Abilities::PARAMETERS.and(Abilities::PROX);
 
 record! {
     /// What the server keeps for one client: phi_k; and while it is missing, the model of the dual step at its first miss.
@@ -111,15 +139,12 @@ record! {
 
 impl<R: Rule> Admm<R> {
     /// Puts a rule together with the shared parameters; an enforced bound must exist where one is asked for.
-    pub fn new(rule: R, values: &Values, context: &Context) -> Result<Self, String> {
+    pub fn new(rule: R, keys: AdmmKeys, context: &Context) -> Result<Self, String> {
         let noise = match context.privacy {
             Privacy::None => None,
             Privacy::Zcdp(zcdp) => {
-                let bound = zcdp.assumed.or_else(|| context.problem.enforced_bound()).ok_or(
-                    "bound = \"enforced\" needs something that bounds the gradient: set `model.feature_norm` \
-                     (and, for ridge, `model.huber`), or take a bound on trust with privacy.bound = \"assumed\"",
-                )?;
-                Some((zcdp, bound))
+                let bounds = context.families.all().map(|family| certify::step(family, zcdp.assumed));
+                Some((zcdp, bounds.collect::<Result<Vec<Bound>, String>>()?))
             }
             Privacy::OneShot(_) | Privacy::Paper(_) => return Err(privacy_of_graphs(R::NAME)),
             Privacy::DpSgd(_) => {
@@ -130,13 +155,8 @@ impl<R: Rule> Admm<R> {
                 ));
             }
         };
-        Ok(Self {
-            rule,
-            model: context.problem.linear()?,
-            penalty: values.number("penalty").unwrap_or(5.0),
-            readout_memory: values.number("readout_memory").unwrap_or(0.95),
-            noise,
-        })
+        let AdmmKeys { penalty, readout_memory } = keys;
+        Ok(Self { rule, families: context.families.clone(), penalty, readout_memory, noise })
     }
 
     /// (8), and what the rule makes of it.
@@ -188,8 +208,15 @@ impl<R: Rule> Admm<R> {
     }
 
     /// The mechanism of one client in one round, (12) and (47).
-    fn mechanism(&self, samples: usize, length: usize, round: u32) -> Result<Option<Gaussian>, Refusal> {
-        let Some((zcdp, bound)) = &self.noise else { return Ok(None) };
+    fn mechanism(
+        &self,
+        samples: usize,
+        family: usize,
+        length: usize,
+        round: u32,
+    ) -> Result<Option<Gaussian>, Refusal> {
+        let Some((zcdp, bounds)) = &self.noise else { return Ok(None) };
+        let bound = bounds.get(family).ok_or(Refusal::NoMechanism)?;
         let sensitivity = bound.times(2.0 / (self.penalty * zcdp.divisor(samples)));
         zcdp.gaussian(sensitivity, round, length).map(Some).ok_or(Refusal::NoMechanism)
     }
@@ -207,13 +234,14 @@ impl<R: Rule> Algorithm for Admm<R> {
     const PERSONAL: &'static [&'static str] = &["client", "served", "averaged"];
     const SHARED: &'static [bool] = &[false, true, true];
     const KEPT: &'static [bool] = &[true, false, false];
-    type Local = Prox;
+    type Local = Mine;
     type Memory = Memory;
     /// The rule's state and the averaged served models.
     type Server = (R::State, Vec<f64>);
     type Seat = Seat;
     type Common = ();
     type Down = Down;
+    type Raw = Vec<f64>;
     type Up = Up;
     type Share = R::Share;
 
@@ -294,33 +322,44 @@ impl<R: Rule> Algorithm for Admm<R> {
         }
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Prox, Unsolved> {
-        let strength = self.model.regularisation / at.members.len() as f64;
-        Prox::new(&self.model, self.model.prepare(data), strength, self.penalty)
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.families.one_space(federation, run)
     }
 
-    fn fits_ask(&self, mine: &Prox, ask: &Ask<'_, Self>) -> bool {
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Mine, Unsolved> {
+        let terms = Terms::among(at.members.len()).weighing(self.penalty);
+        let learner = self.families.of(at.run, member.id).join(data, terms)?;
+        Ok(Mine { learner, family: at.run.learner(member.id) })
+    }
+
+    fn fits_ask(&self, mine: &Mine, ask: &Ask<'_, Self>) -> bool {
         let (centre, averaged) = (ask.down().centre.len(), ask.down().averaged.len());
-        centre == mine.dimension() && (averaged == 0 || averaged == centre)
+        centre == mine.learner.dimension() && (averaged == 0 || averaged == centre)
     }
 
-    fn client(
+    fn client<'g>(
         &self,
-        mine: &Prox,
+        mine: &Mine,
         memory: &mut Memory,
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         mut spare: Up,
-    ) -> Result<Released<Up>, Refusal> {
-        let mechanism = self.mechanism(mine.data().rows(), mine.dimension(), ask.step())?;
-        spare.model.resize(mine.dimension(), 0.0);
-        mine.solve(&ask.down().centre, &mut spare.model, gate.work).map_err(|_| Refusal::Unsolved)?;
+    ) -> Result<Released<'g, Vec<f64>>, Refusal> {
+        let learner = &*mine.learner;
+        let mechanism = self.mechanism(learner.rows(), mine.family, learner.dimension(), ask.step())?;
+        spare.model.resize(learner.dimension(), 0.0);
+        learner.prox(&ask.down().centre, self.penalty, &mut spare.model, scratch)?;
         memory.model.clone_from(&spare.model);
-        let released = gate.pass("model", mechanism.as_ref(), spare.model)?;
-        Ok(released.post(&ask, |model, _| Up { model }))
+        gate.pass("model", mechanism.as_ref(), spare.model)
     }
 
-    fn personal(&self, _: &Prox, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
+    #[inline]
+    fn finish(model: Vec<f64>, _: &Ask<'_, Self>) -> Up {
+        Up { model }
+    }
+
+    fn personal(&self, _: &Mine, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
         name(memory, &served.down().centre, &served.down().averaged, out);
     }
 
@@ -340,12 +379,15 @@ impl<R: Rule> Algorithm for Admm<R> {
 
     fn price(&self, member: &Member, step: u32) -> Option<Cost> {
         // The length decides about the grid, not about the price.
-        let mechanism = self.mechanism(member.samples as usize, 1, step).ok()?;
+        let mechanism = self.mechanism(member.samples as usize, 0, 1, step).ok()?;
         Some(mechanism.map_or_else(Cost::default, |mechanism| mechanism.cost()))
     }
 
     fn noise(&self, member: &Member, length: usize, step: u32) -> Option<f64> {
-        let mechanism = self.mechanism(member.samples as usize, length, step).ok()??;
+        // Learners with bounds of their own have noise of their own.
+        let one =
+            self.noise.as_ref().is_some_and(|(_, bounds)| bounds.windows(2).all(|two| two[0] == two[1]));
+        let mechanism = self.mechanism(member.samples as usize, 0, length, step).ok()?.filter(|_| one)?;
         mechanism.private().then(|| mechanism.sigma())
     }
 

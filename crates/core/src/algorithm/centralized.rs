@@ -8,26 +8,20 @@ use super::registry::Method;
 use super::{
     Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
 };
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
 use crate::federation::Member;
-use crate::hypothesis::{Kinds, Sample, constant};
-use crate::model::{Parametric, Problem, Unsolved};
-use crate::params::{Param, Values};
+use crate::hypothesis::Sample;
+use crate::learner::{Abilities, Families, Share};
+use crate::model::Unsolved;
 use crate::privacy::{Gate, Refusal, Released};
-use crate::record;
 use crate::rng::PublicRng;
+use crate::{record, sent_as_released, settings};
 use std::sync::Arc;
 
 /// The method.
 #[derive(Debug, Clone)]
-pub struct Centralized(Fits);
-
-/// What is fitted.
-#[derive(Debug, Clone)]
-enum Fits {
-    Parameters(Parametric),
-    Hypotheses(Kinds),
-}
+pub struct Centralized(Families);
 
 record! {
     /// Raw records: features row by row, then targets.
@@ -36,38 +30,30 @@ record! {
     pub struct Served { model: Vec<f64> }
 }
 
-impl Method for Centralized {
-    const PARAMS: &'static [Param] = &[];
+settings! {
+    /// The method has no keys.
+    pub struct CentralizedSettings {}
+}
 
-    fn build(_: &Values, context: &Context) -> Result<Self, String> {
+impl Method for Centralized {
+    type Settings = CentralizedSettings;
+    const NEEDS: Abilities = Abilities::FIT.and(Abilities::PREDICT);
+
+    fn build(_: CentralizedSettings, context: &Context) -> Result<Self, String> {
         if context.privacy.demanded() {
             return Err("centralized pools raw records: set privacy.mechanism = \"none\" for it".into());
         }
-        Ok(Self(match &context.problem {
-            Problem::Agnostic(kinds) => Fits::Hypotheses(*kinds),
-            problem => Fits::Parameters(problem.solvable()?),
-        }))
+        Ok(Self(context.families.clone()))
     }
 }
 
 impl Centralized {
-    /// How many models a cluster has.
-    fn kinds(&self) -> usize {
-        match &self.0 {
-            Fits::Parameters(_) => 1,
-            Fits::Hypotheses(kinds) => kinds.all().len(),
-        }
+    /// Where the model of a client is: by cluster, then by family.
+    fn place(&self, member: &Member, run: &Run) -> usize {
+        member.cluster as usize * self.0.count() + run.learner(member.id)
     }
 
-    /// Where the model of a client is.
-    fn place(&self, member: &Member) -> usize {
-        let kind = match &self.0 {
-            Fits::Parameters(_) => 0,
-            Fits::Hypotheses(kinds) => kinds.number_of(member.id),
-        };
-        member.cluster as usize * self.kinds() + kind
-    }
-
+    /// The model of the records of a cluster.
     fn pool(
         &self,
         seats: &Seats<'_, Records>,
@@ -85,20 +71,16 @@ impl Centralized {
             weights.resize(targets.len(), 1.0 / records.targets.len() as f64);
             clients += 1;
         }
-        match &self.0 {
-            Fits::Parameters(model) => {
-                let columns = model.prepared_columns(closed.now.at.run.dimension);
-                let data = Dataset::new(columns, features, targets).ok()?;
-                let strength = model.regularisation() * f64::from(clients) / members.len() as f64;
-                model.fit(&data, &weights, strength).ok()
-            }
-            Fits::Hypotheses(kinds) => {
-                weights.fill(1.0);
-                let columns = closed.now.at.run.dimension;
-                let sample = Sample { columns, features: &features, targets: &targets, weights: &weights };
-                kinds.all()[kind].fit(&sample, members.len()).ok()
-            }
-        }
+        let family = self.0.get(kind)?;
+        let share = if family.has().contain(Abilities::PARAMETERS) {
+            // The sum of the clients' objectives: each record counts as it does at home.
+            Share { of: f64::from(clients), among: members.len() as f64 }
+        } else {
+            weights.fill(1.0);
+            Share::one_of(members.len())
+        };
+        let columns = features.len().checked_div(targets.len())?;
+        family.fit(&Sample { columns, features: &features, targets: &targets, weights: &weights }, share).ok()
     }
 }
 
@@ -118,12 +100,12 @@ impl Algorithm for Centralized {
     type Up = Records;
     type Share = ();
 
+    sent_as_released!();
+
     fn open(&self, at: ServerView<'_>, _: &mut PublicRng) -> Self::Server {
-        let first = match &self.0 {
-            Fits::Parameters(_) => vec![0.0; at.run.dimension],
-            Fits::Hypotheses(kinds) => constant(at.run.dimension, if kinds.classes() { 0.5 } else { 0.0 }),
-        };
-        vec![first; at.run.clusters * self.kinds()].into()
+        let columns = at.run.columns.unwrap_or(at.run.dimension);
+        let first: Vec<Vec<f64>> = self.0.all().map(|family| family.constant(columns)).collect();
+        (0..at.run.clusters).flat_map(|_| first.clone()).collect()
     }
 
     fn seat(&self, _: ServerView<'_>, _: &Member) -> Records {
@@ -138,21 +120,18 @@ impl Algorithm for Centralized {
         super::Who::All
     }
 
-    fn down(&self, server: &Self::Server, _: &Records, _: Now<'_>, member: &Member, out: &mut Served) {
-        out.model.clone_from(&server[self.place(member)]);
+    fn down(&self, server: &Self::Server, _: &Records, now: Now<'_>, member: &Member, out: &mut Served) {
+        out.model.clone_from(&server[self.place(member, now.at.run)]);
     }
 
     fn fits(&self, _: &Records, now: Now<'_>, up: &Records) -> bool {
-        let columns = match &self.0 {
-            Fits::Parameters(model) => model.prepared_columns(now.at.run.dimension),
-            Fits::Hypotheses(_) => now.at.run.dimension,
-        };
+        let columns = now.at.run.columns.unwrap_or(now.at.run.dimension);
         up.features.len() == up.targets.len() * columns
     }
 
     /// Raw records may be as large as they are; they were finite when they were loaded.
     fn check(&self, seat: &Records, now: Now<'_>, up: &Records) -> Result<(), super::Reject> {
-        if self.fits(seat, now, up) { Ok(()) } else { Err(super::Reject("wrong shape")) }
+        if self.fits(seat, now, up) { Ok(()) } else { Err(super::Reject::Shape) }
     }
 
     fn absorb(
@@ -175,7 +154,7 @@ impl Algorithm for Centralized {
         _: &Cells,
     ) {
         for (place, model) in server.iter_mut().enumerate() {
-            let (cluster, kind) = (place / self.kinds(), place % self.kinds());
+            let (cluster, kind) = (place / self.0.count(), place % self.0.count());
             if let Some(fitted) = self.pool(seats, closed, cluster as u32, kind) {
                 *model = fitted;
             }
@@ -184,26 +163,24 @@ impl Algorithm for Centralized {
 
     /// Of several kinds the first.
     fn held(&self, server: &Self::Server, _: &Run, out: &mut Held<'_>) {
-        for (cluster, model) in server.iter().step_by(self.kinds()).enumerate() {
+        for (cluster, model) in server.iter().step_by(self.0.count()).enumerate() {
             out(cluster as u32, "served", model);
         }
     }
 
     fn join(&self, data: &Arc<Dataset>, _: ServerView<'_>, _: &Member) -> Result<Arc<Dataset>, Unsolved> {
-        Ok(match &self.0 {
-            Fits::Parameters(model) => model.prepare(data),
-            Fits::Hypotheses(_) => Arc::clone(data),
-        })
+        Ok(Arc::clone(data))
     }
 
-    fn client(
+    fn client<'g>(
         &self,
         mine: &Arc<Dataset>,
         (): &mut (),
         _: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        _: &mut Buffers,
         _: Records,
-    ) -> Result<Released<Records>, Refusal> {
+    ) -> Result<Released<'g, Records>, Refusal> {
         let records = Records { features: mine.features().to_vec(), targets: mine.targets().to_vec() };
         gate.disclose("raw records", records)
     }

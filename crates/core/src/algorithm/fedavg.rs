@@ -29,24 +29,34 @@
 //! (stochastic) gradient descent.
 
 use super::star::Star;
-use super::training::{
-    BATCH, DECAY, EPOCHS, LEARNING_RATE, LOCAL_STEPS, MOMENTUM, SAMPLING_RATE, Training, WEIGHT_DECAY,
-    WEIGHTS,
-};
-use crate::params::{Param, Values};
+use super::training::{Batches, Sampled, Steps, Training, WEIGHTS, Weighting};
+use crate::settings;
 
 /// The method.
 #[derive(Debug, Clone)]
 pub struct FedAvg(Training);
 
+settings! {
+    /// Keys of `FedAvg`.
+    pub struct FedAvgSettings {
+        flatten sampled: Sampled;
+        /// How much a client counts.
+        weights: Weighting => param WEIGHTS;
+        flatten batches: Batches;
+    }
+}
+
 impl Star for FedAvg {
     const NAME: &'static str = "fedavg";
     const VERSION: u16 = 2;
-    const PARAMS: &'static [Param] =
-        &[LOCAL_STEPS, LEARNING_RATE, SAMPLING_RATE, WEIGHTS, EPOCHS, BATCH, DECAY, MOMENTUM, WEIGHT_DECAY];
-    const SAMPLED: bool = true;
+    type Settings = FedAvgSettings;
 
-    fn build(_: &Values, training: Training) -> Result<Self, String> {
+    fn steps(settings: &FedAvgSettings) -> Steps {
+        let FedAvgSettings { sampled, weights, batches } = settings.clone();
+        Steps { batches, sampled: Some(sampled), weights }
+    }
+
+    fn build(_: FedAvgSettings, training: Training) -> Result<Self, String> {
         Ok(Self(training))
     }
 

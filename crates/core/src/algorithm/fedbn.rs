@@ -25,12 +25,9 @@
 
 use super::Personal;
 use super::star::{Job, Star};
-use super::training::{
-    BATCH, DECAY, EPOCHS, LEARNING_RATE, MOMENTUM, Training, WEIGHT_DECAY, WEIGHTS, copy_ranges,
-};
-use crate::model::Records;
-use crate::model::neural::Diverged;
-use crate::params::{Param, Values};
+use super::training::{Batches, Steps, Training, WEIGHTS, Weighting, copy_ranges};
+use crate::learner::{Failure, Learner, Role};
+use crate::settings;
 use std::ops::Range;
 
 /// The method.
@@ -38,6 +35,15 @@ use std::ops::Range;
 pub struct FedBn {
     training: Training,
     norms: Vec<Range<usize>>,
+}
+
+settings! {
+    /// Keys of `FedBN`.
+    pub struct FedBnSettings {
+        /// How much a client counts.
+        weights: Weighting => param WEIGHTS;
+        flatten batches: Batches;
+    }
 }
 
 impl FedBn {
@@ -53,11 +59,16 @@ impl FedBn {
 
 impl Star for FedBn {
     const NAME: &'static str = "fedbn";
-    const PARAMS: &'static [Param] = &[LEARNING_RATE, WEIGHTS, EPOCHS, BATCH, DECAY, MOMENTUM, WEIGHT_DECAY];
     const SHARED: &'static [bool] = &[false, false];
+    type Settings = FedBnSettings;
 
-    fn build(_: &Values, training: Training) -> Result<Self, String> {
-        let norms = training.model.norms(true);
+    fn steps(settings: &FedBnSettings) -> Steps {
+        let FedBnSettings { weights, batches } = settings.clone();
+        Steps { batches, sampled: None, weights }
+    }
+
+    fn build(_: FedBnSettings, training: Training) -> Result<Self, String> {
+        let norms = training.family().ranges(&[Role::Norm, Role::Statistics]);
         Ok(Self { training, norms })
     }
 
@@ -69,13 +80,13 @@ impl Star for FedBn {
         &self.norms
     }
 
-    fn solve(&self, mut job: Job<'_>, own: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Diverged> {
+    fn solve(&self, mut job: Job<'_>, own: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Failure> {
         *own = self.joined(own, job.served);
-        self.training.descend(job.records, job.round, None, &mut job.rng, own, job.bench)?;
+        self.training.descend(job.learner, job.round, None, &mut job.rng, own, job.buffers)?;
         Ok(None)
     }
 
-    fn personal(&self, _: Option<&Records>, own: &[f64], served: &[f64], out: &mut Personal<'_>) {
+    fn personal(&self, _: Option<&dyn Learner>, own: &[f64], served: &[f64], out: &mut Personal<'_>) {
         out("client", if own.is_empty() { served } else { own });
         out("served", &self.joined(own, served));
     }

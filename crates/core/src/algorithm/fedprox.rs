@@ -17,19 +17,9 @@
 //! Reductions: `pull = 0` is `FedAvg` to the bit; a very large one leaves every client where it was served.
 
 use super::star::Star;
-use super::training::{
-    BATCH, DECAY, EPOCHS, LEARNING_RATE, LOCAL_STEPS, MOMENTUM, SAMPLING_RATE, Training, WEIGHT_DECAY,
-    WEIGHTS,
-};
-use crate::params::{Kind, Param, Preset, Values};
-
-/// `pull`
-pub(super) const PULL: Param = Param {
-    name: "pull",
-    kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: false },
-    preset: Preset::Number(0.01),
-    help: "weight of half the squared distance to the served model (mu)",
-};
+use super::training::{Batches, Sampled, Steps, Training, WEIGHTS, Weighting};
+use crate::params::{Kind, Preset};
+use crate::settings;
 
 /// The method.
 #[derive(Debug, Clone)]
@@ -38,24 +28,29 @@ pub struct FedProx {
     pull: f64,
 }
 
+settings! {
+    /// Keys of `FedProx`.
+    pub struct FedProxSettings {
+        pull: f64 => Kind::FROM_ZERO, Preset::Number(0.01),
+            "weight of half the squared distance to the served model (mu)";
+        flatten sampled: Sampled;
+        /// How much a client counts.
+        weights: Weighting => param WEIGHTS;
+        flatten batches: Batches;
+    }
+}
+
 impl Star for FedProx {
     const NAME: &'static str = "fedprox";
-    const PARAMS: &'static [Param] = &[
-        PULL,
-        LOCAL_STEPS,
-        LEARNING_RATE,
-        SAMPLING_RATE,
-        WEIGHTS,
-        EPOCHS,
-        BATCH,
-        DECAY,
-        MOMENTUM,
-        WEIGHT_DECAY,
-    ];
-    const SAMPLED: bool = true;
+    type Settings = FedProxSettings;
 
-    fn build(values: &Values, training: Training) -> Result<Self, String> {
-        Ok(Self { training, pull: values.number("pull").unwrap_or(0.01) })
+    fn steps(settings: &FedProxSettings) -> Steps {
+        let FedProxSettings { sampled, weights, batches, .. } = settings.clone();
+        Steps { batches, sampled: Some(sampled), weights }
+    }
+
+    fn build(settings: FedProxSettings, training: Training) -> Result<Self, String> {
+        Ok(Self { training, pull: settings.pull })
     }
 
     fn training(&self) -> &Training {

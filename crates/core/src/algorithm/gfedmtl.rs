@@ -13,19 +13,20 @@
 //! The neighbours' models in (11) and (12) are those after (10). (12) as printed sums over the neighbours
 //! against a weight of 1, so its effective tau grows with the degree; `mix = "mean"` divides by the degree.
 
-use super::admm::{Admm, PENALTY, READOUT, Rule};
+use super::admm::{Admm, AdmmKeys, NEEDS, PENALTY, READOUT, Rule};
 use super::registry::Method;
 use super::{Context, Now, ServerView};
+use crate::learner::Abilities;
 use crate::numeric::{axpy, power, scale};
-use crate::params::{Kind, Param, Preset, Values};
-use crate::record;
+use crate::params::{Kind, Preset};
+use crate::{choice, record, settings};
 
 /// The server rule.
 #[derive(Debug, Clone)]
 pub struct GFedMtl {
     start: f64,
     decay: f64,
-    mean: bool,
+    mix: NeighbourSum,
 }
 
 record! {
@@ -35,39 +36,39 @@ record! {
     pub struct Share { refined: Vec<f64> }
 }
 
-const WEIGHT: Kind = Kind::Number { least: 0.0, most: 1.0, open: false };
+choice! {
+    /// What (12) does with the models of the neighbours.
+    pub enum NeighbourSum {
+        /// Sums over them, as printed.
+        Paper = "paper",
+        /// Takes their mean.
+        Mean = "mean",
+    }
+}
+
+settings! {
+    /// Keys of GFedMtl.
+    pub struct GFedMtlSettings {
+        /// Weight of the proximal term (rho).
+        penalty: f64 => param PENALTY;
+        inter_cluster: f64 => Kind::SHARE, Preset::Number(0.5),
+            "weight of each other cluster against a weight of 1 for the own one (tau)";
+        decay: f64 => Kind::SHARE, Preset::Number(1.0), "factor of inter_cluster per round";
+        mix: NeighbourSum => Kind::Choice(NeighbourSum::WORDS), Preset::Text("paper"),
+            "whether (12) sums over the neighbours as printed or takes their mean";
+        /// Memory per round of the averaged served model that is handed over at the end.
+        readout_memory: f64 => param READOUT;
+    }
+}
 
 impl Method for Admm<GFedMtl> {
-    const PARAMS: &'static [Param] = &[
-        PENALTY,
-        Param {
-            name: "inter_cluster",
-            kind: WEIGHT,
-            preset: Preset::Number(0.5),
-            help: "weight of each other cluster against a weight of 1 for the own one (tau)",
-        },
-        Param {
-            name: "decay",
-            kind: WEIGHT,
-            preset: Preset::Number(1.0),
-            help: "factor of inter_cluster per round",
-        },
-        Param {
-            name: "mix",
-            kind: Kind::Choice(&["paper", "mean"]),
-            preset: Preset::Text("paper"),
-            help: "whether (12) sums over the neighbours as printed or takes their mean",
-        },
-        READOUT,
-    ];
+    type Settings = GFedMtlSettings;
+    const NEEDS: Abilities = NEEDS;
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        let rule = GFedMtl {
-            start: values.number("inter_cluster").unwrap_or(0.5),
-            decay: values.number("decay").unwrap_or(1.0),
-            mean: values.text("mix") == Some("mean"),
-        };
-        Self::new(rule, values, context)
+    fn build(settings: GFedMtlSettings, context: &Context) -> Result<Self, String> {
+        let GFedMtlSettings { penalty, inter_cluster, decay, mix, readout_memory } = settings;
+        let rule = GFedMtl { start: inter_cluster, decay, mix };
+        Self::new(rule, AdmmKeys { penalty, readout_memory }, context)
     }
 }
 
@@ -117,10 +118,10 @@ impl Rule for GFedMtl {
         scale(1.0 / (degree + 1.0), &mut all);
         // (12): each of the other clusters' neighbour models has this weight; all of them, `total`.
         let tau = self.tau(now.step);
-        let (each, total) = match (degree > 0.0, self.mean) {
-            (false, _) => (0.0, 0.0),
-            (true, true) => (tau / degree, tau * (clusters - 1) as f64),
-            (true, false) => (tau, tau * degree * (clusters - 1) as f64),
+        let (each, total) = match self.mix {
+            _ if degree == 0.0 => (0.0, 0.0),
+            NeighbourSum::Mean => (tau / degree, tau * (clusters - 1) as f64),
+            NeighbourSum::Paper => (tau, tau * degree * (clusters - 1) as f64),
         };
         for q in 0..clusters {
             let range = q * dimension..(q + 1) * dimension;

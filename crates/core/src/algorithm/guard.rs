@@ -7,7 +7,26 @@
 //! the own loss rises again and again.
 
 use crate::numeric::{exp, ln};
-use crate::record;
+use crate::params::{Kind, Param, Preset};
+use crate::{choice, record};
+
+choice! {
+    /// Which of the offered steps a target takes.
+    pub enum Accept {
+        /// The best one, unless it is far worse than usual.
+        Guard = "guard",
+        /// The least bad one, as printed.
+        Paper = "paper",
+    }
+}
+
+/// `accept`, as every method with offers declares it; what is offered is said in the help of each.
+pub(super) const ACCEPT: Param = Param {
+    name: "accept",
+    kind: Kind::Choice(Accept::WORDS),
+    preset: Preset::Text("guard"),
+    help: "refuse a best step far worse than usual, or take the least bad one as printed",
+};
 
 record! {
     /// What the server remembers of a target's accepted losses.

@@ -3,17 +3,19 @@
 //! Objective: g(w) of [`crate::signals`], (7) of the `FedGL` paper; nothing leaves. `solver = "paper"` takes as many of the
 //! paper's steps as `FedGL` would, `run.rounds` times `inner_steps`: early stopping, not a solution.
 
-use super::fedgl::{SOLVER_PARAMS, Solver, alone};
+use super::fedgl::{Solver, SolverSettings, alone};
 use super::registry::Method;
 use super::{Algorithm, Ask, Cells, Closed, Context, Now, Personal, Phase, ROUND, Run, Seats, ServerView};
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
 use crate::federation::Member;
+use crate::learner::Abilities;
 use crate::model::Unsolved;
-use crate::params::{Param, Values};
 use crate::privacy::{Cost, Gate, Refusal, Released};
-use crate::record;
 use crate::rng::PublicRng;
+use crate::sent_as_released;
 use crate::signals::{self, Own, Smooth};
+use crate::{record, settings};
 use std::sync::Arc;
 
 /// The method.
@@ -28,11 +30,20 @@ record! {
     pub struct Memory { graph: Vec<f64> }
 }
 
-impl Method for Igl {
-    const PARAMS: &'static [Param] = &SOLVER_PARAMS;
+settings! {
+    /// Keys of IGL.
+    pub struct IglSettings {
+        flatten solving: SolverSettings;
+    }
+}
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        Ok(Self { problem: context.problem.graph()?, solver: Solver::new(values) })
+impl Method for Igl {
+    type Settings = IglSettings;
+    const NEEDS: Abilities = Abilities::GRAPH;
+
+    fn build(settings: IglSettings, context: &Context) -> Result<Self, String> {
+        let problem = *context.families.first().signals().ok_or(super::NO_GRAPH)?;
+        Ok(Self { problem, solver: Solver::new(&settings.solving) })
     }
 }
 
@@ -50,6 +61,8 @@ impl Algorithm for Igl {
     type Down = ();
     type Up = ();
     type Share = ();
+
+    sent_as_released!();
 
     fn open(&self, _: ServerView<'_>, _: &mut PublicRng) {}
     fn seat(&self, _: ServerView<'_>, _: &Member) {}
@@ -74,16 +87,17 @@ impl Algorithm for Igl {
         Ok((signals::means(&self.problem, data, None)?, at.run.rounds))
     }
 
-    fn client(
+    fn client<'g>(
         &self,
         (own, rounds): &(Own, u32),
         memory: &mut Memory,
         _: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         (): (),
-    ) -> Result<Released<()>, Refusal> {
-        memory.graph =
-            alone(&self.problem, &self.solver, own, *rounds, gate.work).map_err(|_| Refusal::Unsolved)?;
+    ) -> Result<Released<'g, ()>, Refusal> {
+        memory.graph = alone(&self.problem, &self.solver, own, *rounds, &mut scratch.work)
+            .map_err(|_| Refusal::Unsolved)?;
         Ok(gate.nothing())
     }
 

@@ -25,24 +25,22 @@
 //! **What leaves.** q is an argmin over data and has no mechanism: it is disclosed, and a run that demands privacy is
 //! refused. During the warm-up there is nothing to pick and nothing but the model leaves.
 
-use super::admm::{Admm, Memory, name, of_cluster};
-use super::pgfl::{Pgfl, Share, State};
+use super::admm::{Admm, Memory, Mine, NEEDS, name, of_cluster};
+use super::pgfl::{Pgfl, PgflSettings, Share, State};
 use super::registry::Method;
 use super::{
     Algorithm, Ask, Cells, Closed, Context, Held, Kin, Now, Personal, Run, Seats, ServerView, Shares, Who,
 };
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
-use crate::federation::Member;
-use crate::model::{Prox, Unsolved};
+use crate::federation::{Federation, Member};
+use crate::learner::Abilities;
+use crate::model::Unsolved;
 use crate::numeric::{axpy, norm2, update};
-use crate::params::{Param, Values};
 use crate::privacy::{Cost, Gate, Privacy, Refusal, Released};
 use crate::record;
 use crate::rng::{PublicRng, Random};
 use std::sync::Arc;
-
-/// The rows of the registry that can find clusters on the way: those whose servers agree about the numbers of clusters.
-pub const INFERRED: &[&str] = &["pgfl", "one-cloud"];
 
 /// How clusters are found while models are learnt.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,9 +72,10 @@ record! {
 }
 
 impl Method for Inferred {
-    const PARAMS: &'static [Param] = <Admm<Pgfl> as Method>::PARAMS;
+    type Settings = PgflSettings;
+    const NEEDS: Abilities = NEEDS.and(Abilities::VALUE);
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
+    fn build(settings: PgflSettings, context: &Context) -> Result<Self, String> {
         let infer = context.infer.ok_or("kin.clusters = \"infer\" is not set")?;
         if context.privacy != Privacy::None {
             return Err(
@@ -86,7 +85,7 @@ impl Method for Inferred {
                     .into(),
             );
         }
-        Ok(Self { admm: Admm::build(values, context)?, infer })
+        Ok(Self { admm: Admm::build(settings, context)?, infer })
     }
 }
 
@@ -120,12 +119,13 @@ impl Algorithm for Inferred {
     const NAME: &'static str = "pgfl-infer";
     const PERSONAL: &'static [&'static str] = Admm::<Pgfl>::PERSONAL;
     const KEPT: &'static [bool] = &[true, false, false];
-    type Local = Prox;
+    type Local = Mine;
     type Memory = Memory;
     type Server = (State, Vec<f64>);
     type Seat = Seat;
     type Common = Models;
     type Down = Down;
+    type Raw = (u32, Vec<f64>);
     type Up = Up;
     type Share = Share;
 
@@ -200,32 +200,38 @@ impl Algorithm for Inferred {
         self.admm.held(server, run, out);
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Prox, Unsolved> {
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.admm.suits(federation, run)
+    }
+
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Mine, Unsolved> {
         self.admm.join(data, at, member)
     }
 
-    fn fits_ask(&self, mine: &Prox, ask: &Ask<'_, Self>) -> bool {
+    fn fits_ask(&self, mine: &Mine, ask: &Ask<'_, Self>) -> bool {
         let (served, down) = (ask.common().served.len(), ask.down());
         let (vector, averaged) = (down.vector.len(), down.averaged.len());
+        let dimension = mine.learner.dimension();
         served > 0
-            && served.is_multiple_of(mine.dimension())
-            && vector == mine.dimension()
+            && served.is_multiple_of(dimension)
+            && vector == dimension
             && (averaged == 0 || averaged == vector)
     }
 
-    fn client(
+    fn client<'g>(
         &self,
-        mine: &Prox,
+        mine: &Mine,
         memory: &mut Memory,
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         spare: Up,
-    ) -> Result<Released<Up>, Refusal> {
+    ) -> Result<Released<'g, (u32, Vec<f64>)>, Refusal> {
         let (served, down) = (&ask.common().served, ask.down());
-        let dimension = mine.dimension();
+        let (learner, dimension) = (&*mine.learner, mine.learner.dimension());
         let mut best = (0u32, f64::INFINITY);
         for (q, model) in (0u32..).zip(served.chunks_exact(dimension)) {
-            let loss = self.admm.model.objective(mine.data(), 0.0, model);
+            let loss = learner.loss(model, scratch)?;
             if loss < best.1 {
                 best = (q, loss);
             }
@@ -238,21 +244,21 @@ impl Algorithm for Inferred {
         }
         let mut model = spare.model;
         model.resize(dimension, 0.0);
-        mine.solve(&centre, &mut model, gate.work).map_err(|_| Refusal::Unsolved)?;
+        learner.prox(&centre, self.admm.penalty, &mut model, scratch)?;
         let kept = model.clone();
-        let released = if served.len() == dimension {
-            // Nothing to pick from: the number says nothing.
-            gate.disclose("model", model)?.post(&ask, |model, _| Up { cluster: 0, model })
-        } else {
-            let picked = gate.disclose("cluster", cluster)?;
-            let released = picked.zip(gate.disclose("model", model)?);
-            released.post(&ask, |(cluster, model), _| Up { cluster, model })
-        };
+        // With nothing to pick from the number says nothing.
+        let alone = served.len() == dimension;
+        let picked = if alone { gate.nothing() } else { gate.disclose("cluster", cluster)? };
+        let released = picked.zip(gate.disclose("model", model)?);
         memory.model = kept;
         Ok(released)
     }
 
-    fn personal(&self, _: &Prox, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
+    fn finish((cluster, model): (u32, Vec<f64>), _: &Ask<'_, Self>) -> Up {
+        Up { cluster, model }
+    }
+
+    fn personal(&self, _: &Mine, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
         name(memory, &served.down().vector, &served.down().averaged, out);
     }
 

@@ -5,43 +5,34 @@
 //! rounds of `epochs` as any other method that trains them, from the same first model.
 
 use super::registry::Method;
-use super::star::{diverged, first_diverged};
-use super::training::{BATCH, DECAY, EPOCHS, LEARNING_RATE, MOMENTUM, Training, WEIGHT_DECAY};
-use super::{Algorithm, Ask, Cells, Closed, Context, Now, Personal, Phase, ROUND, Run, Seats, ServerView};
+use super::training::{Batches, Steps, Training, Weighting};
+use super::{
+    Algorithm, Ask, Cells, Closed, Context, Halt, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
+};
+use crate::buffers::Buffers;
 use crate::codec::Weights;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
-use crate::hypothesis::{Kind, Kinds, Sample};
-use crate::model::{Parametric, Problem, Prox, Records, Unsolved};
-use crate::params::{Param, Values};
+use crate::learner::{Abilities, Families, Family, Learner, Terms};
+use crate::model::Unsolved;
 use crate::privacy::{Cost, Gate, Refusal, Released};
-use crate::record;
 use crate::rng::PublicRng;
+use crate::{record, sent_as_released, settings};
 use std::sync::Arc;
 
 /// The method.
 #[derive(Debug, Clone)]
-pub struct Local(Fits);
-
-/// What every client fits.
-#[derive(Debug, Clone)]
-enum Fits {
-    Parameters(Parametric),
-    Hypotheses(Kinds),
-    Trained(Training),
+pub struct Local {
+    families: Families,
+    /// How learners without a best fit are trained; absent where all have one.
+    training: Option<Training>,
 }
 
-/// A client's own problem, ready to be solved.
-#[derive(Debug)]
-pub enum Own {
-    /// Factored.
-    Linear(Box<Prox>),
-    /// Prepared records and the strength of the regulariser.
-    Fitted(Parametric, Arc<Dataset>, f64),
-    /// Records as they are, and how many clients share the regulariser.
-    Hypothesis(Kind, Arc<Dataset>, usize),
-    /// Records of a net.
-    Trained(Records),
+/// A client's learner.
+pub struct Own {
+    learner: Box<dyn Learner>,
+    /// Whether it has a best fit of its own records.
+    fits: bool,
 }
 
 record! {
@@ -53,29 +44,34 @@ record! {
     pub struct Central { start: Weights, failed: Option<u32> }
 }
 
-impl Method for Local {
-    /// For nets.
-    const PARAMS: &'static [Param] = &[EPOCHS, BATCH, LEARNING_RATE, DECAY, MOMENTUM, WEIGHT_DECAY];
-
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        if let Problem::Net(_) = context.problem {
-            // Nothing leaves, so whatever privacy a run asks for holds.
-            let alone = Context { privacy: crate::privacy::Privacy::None, ..context.clone() };
-            return Training::new("local", values, &alone, false)
-                .map(|training| Self(Fits::Trained(training)));
-        }
-        let open = |unregularised: bool| {
-            let message = "a client alone needs `model.regularisation` above 0 for a unique model";
-            if unregularised { Err(message.to_string()) } else { Ok(()) }
-        };
-        if let Problem::Agnostic(kinds) = &context.problem {
-            open(kinds.all().iter().any(Kind::unregularised))?;
-            return Ok(Self(Fits::Hypotheses(*kinds)));
-        }
-        let model = context.problem.parametric()?;
-        open(model.regularisation() <= 0.0)?;
-        Ok(Self(Fits::Parameters(model)))
+settings! {
+    /// Keys of clients that train alone, for learners without a best fit.
+    pub struct LocalSettings {
+        flatten batches: Batches;
     }
+}
+
+impl Method for Local {
+    type Settings = LocalSettings;
+    const NEEDS: Abilities = Abilities::PREDICT;
+
+    fn build(settings: LocalSettings, context: &Context) -> Result<Self, String> {
+        let undetermined = |family: &dyn Family| fits(family) && !family.is_determined();
+        if context.families.all().any(undetermined) {
+            return Err("a client alone needs `model.regularisation` above 0 for a unique model".into());
+        }
+        // Nothing leaves, so whatever privacy a run asks for holds.
+        let alone = Context { privacy: crate::privacy::Privacy::None, ..context.clone() };
+        let steps = Steps { batches: settings.batches, sampled: None, weights: Weighting::Samples };
+        let trained = context.families.all().any(|family| !fits(family));
+        let training = trained.then(|| Training::new("local", &steps, &alone)).transpose()?;
+        Ok(Self { families: context.families.clone(), training })
+    }
+}
+
+/// Whether a client's problem has a solution that can be computed; otherwise it is trained round by round.
+fn fits(family: &dyn Family) -> bool {
+    family.has().with_fallbacks().contain(Abilities::MINIMISE)
 }
 
 impl Algorithm for Local {
@@ -91,27 +87,29 @@ impl Algorithm for Local {
     type Up = ();
     type Share = ();
 
+    sent_as_released!();
+
     fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Central {
-        match &self.0 {
-            Fits::Trained(training) => {
-                Central { start: Weights(training.model.start(at.run.dimension, rng)), failed: None }
-            }
-            Fits::Parameters(_) | Fits::Hypotheses(_) => Central::default(),
-        }
+        let Some(_) = &self.training else { return Central::default() };
+        let start = self.families.all().find(|family| !fits(*family));
+        let start = start.map_or_else(Vec::new, |family| family.start(at.run.dimension, rng));
+        Central { start: Weights(start), failed: None }
     }
 
     fn seat(&self, _: ServerView<'_>, _: &Member) {}
 
-    fn suits(&self, federation: &Federation, _: &Run) -> Result<(), String> {
-        match &self.0 {
-            Fits::Trained(training) => training.suits(federation),
-            Fits::Parameters(_) | Fits::Hypotheses(_) => Ok(()),
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        match &self.training {
+            Some(training) if self.families.all().all(|family| !fits(family)) => {
+                training.suits(federation, run)
+            }
+            _ => Ok(()),
         }
     }
 
-    fn phase(&self, server: &Central, step: u32, run: &Run) -> Phase {
-        let steps = if let Fits::Trained(_) = self.0 { run.rounds } else { 1 };
-        if step <= steps && server.failed.is_none() { Phase::Ask(ROUND) } else { Phase::Deliver }
+    fn phase(&self, _: &Central, step: u32, run: &Run) -> Phase {
+        let steps = if self.training.is_some() { run.rounds } else { 1 };
+        if step <= steps { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
     fn plan(&self, _: &mut Central, _: &mut Seats<'_, ()>, _: Now<'_>) -> super::Who {
@@ -130,78 +128,45 @@ impl Algorithm for Local {
     fn absorb(&self, _: &Central, (): &mut (), _: Now<'_>, _: &Member, (): &(), _: &mut Cells) {}
 
     fn close(&self, server: &mut Central, _: &mut Seats<'_, ()>, closed: &Closed<'_>, _: &Cells) {
-        server.failed = first_diverged(closed);
+        server.failed = Halt::first_diverged(closed);
     }
 
     fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Own, Unsolved> {
-        let clients = at.members.len();
-        match &self.0 {
-            Fits::Parameters(model) => {
-                let (strength, data) = (model.regularisation() / clients as f64, model.prepare(data));
-                match model {
-                    Parametric::Linear(model) => {
-                        Prox::new(model, data, strength, 0.0).map(|prox| Own::Linear(Box::new(prox)))
-                    }
-                    Parametric::Softmax(_) | Parametric::Net(_) => {
-                        Ok(Own::Fitted(model.clone(), data, strength))
-                    }
-                }
-            }
-            Fits::Hypotheses(kinds) => Ok(Own::Hypothesis(*kinds.of(member.id), Arc::clone(data), clients)),
-            Fits::Trained(training) => Ok(Own::Trained(training.model.records(data, clients))),
-        }
+        let family = self.families.of(at.run, member.id);
+        // A best fit is a proximal step without a pull.
+        let terms = Terms::among(at.members.len()).weighing(0.0);
+        Ok(Own { learner: family.join(data, terms)?, fits: fits(family) })
     }
 
     fn fits_ask(&self, mine: &Own, ask: &Ask<'_, Self>) -> bool {
         let start = &ask.common().model;
-        match (&self.0, mine) {
-            (Fits::Trained(training), Own::Trained(_)) => {
-                start.is_empty()
-                    || matches!(&training.model, Parametric::Net(net) if start.len() == net.net().length())
-            }
-            _ => start.is_empty(),
-        }
+        start.is_empty() || self.training.is_some() && (mine.fits || start.len() == mine.learner.dimension())
     }
 
-    fn client(
+    fn client<'g>(
         &self,
         mine: &Own,
         memory: &mut Memory,
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         (): (),
-    ) -> Result<Released<()>, Refusal> {
-        memory.model = Weights(match mine {
-            Own::Linear(prox) => {
-                let mut model = vec![0.0; prox.dimension()];
-                let centre = model.clone();
-                prox.solve(&centre, &mut model, gate.work).map_err(|_| Refusal::Unsolved)?;
-                model
+    ) -> Result<Released<'g, ()>, Refusal> {
+        if mine.fits {
+            if memory.model.is_empty() {
+                memory.model = Weights(mine.learner.minimise(scratch)?);
             }
-            Own::Fitted(model, data, strength) => {
-                let weights = vec![1.0 / data.rows() as f64; data.rows()];
-                model.fit(data, &weights, *strength).map_err(|_| Refusal::Unsolved)?
-            }
-            Own::Hypothesis(kind, data, clients) => {
-                let weights = vec![1.0; data.rows()];
-                let (features, targets) = (data.features(), data.targets());
-                let sample = Sample { columns: data.columns(), features, targets, weights: &weights };
-                kind.fit(&sample, *clients).map_err(|_| Refusal::Unsolved)?
-            }
-            Own::Trained(records) => {
-                let Fits::Trained(training) = &self.0 else { return Err(Refusal::Unsolved) };
-                let begun = !memory.model.is_empty();
-                let mut model = if begun { memory.model.0.clone() } else { ask.common().model.0.clone() };
-                if model.is_empty() {
-                    return Err(Refusal::Unsolved);
-                }
-                let mut rng = gate.rng("mini-batches");
-                training
-                    .descend(records, ask.step(), None, &mut rng, &mut model, gate.bench)
-                    .map_err(|_| Refusal::Diverged)?;
-                model
-            }
-        });
+            return Ok(gate.nothing());
+        }
+        let training = self.training.as_ref().ok_or(Refusal::Unsolved)?;
+        let begun = !memory.model.is_empty();
+        let mut model = if begun { memory.model.0.clone() } else { ask.common().model.0.clone() };
+        if model.is_empty() {
+            return Err(Refusal::Unsolved);
+        }
+        let mut rng = gate.rng("mini-batches");
+        training.descend(&*mine.learner, ask.step(), None, &mut rng, &mut model, scratch)?;
+        memory.model = Weights(model);
         Ok(gate.nothing())
     }
 
@@ -209,8 +174,8 @@ impl Algorithm for Local {
         Some(Cost::default())
     }
 
-    fn complaint(&self, server: &Central) -> Option<String> {
-        server.failed.map(diverged)
+    fn complaint(&self, server: &Central) -> Option<Halt> {
+        server.failed.map(|client| Halt::Diverged { client })
     }
 
     fn personal(&self, _: &Own, memory: &Memory, _: Ask<'_, Self>, out: &mut Personal<'_>) {

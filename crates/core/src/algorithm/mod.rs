@@ -16,6 +16,7 @@ mod fedpnp;
 mod fedprox;
 mod gfedmtl;
 mod guard;
+mod halt;
 mod ifca;
 mod igl;
 mod infer;
@@ -24,37 +25,46 @@ mod per_fedavg;
 mod persfl;
 mod pfedme;
 mod pgfl;
-mod prepared;
 pub mod registry;
+mod scale;
 mod single_step;
 mod star;
 mod training;
+mod typed;
 
-pub use admm::{Admm, Rule};
-pub use agnostic::PersFlAgnostic;
-pub use centralized::Centralized;
-pub use fedavg::FedAvg;
-pub use fedbn::FedBn;
-pub use fedgl::{Average, Consensus, FedGl};
-pub use fedpnp::FedPnp;
-pub use fedprox::FedProx;
-pub use gfedmtl::GFedMtl;
-pub use ifca::Ifca;
-pub use igl::Igl;
-pub use infer::{INFERRED, Infer, Inferred};
-pub use local::Local;
-pub use per_fedavg::PerFedAvg;
-pub use persfl::PersFl;
-pub use pfedme::PFedMe;
-pub use pgfl::Pgfl;
-pub use single_step::SingleStep;
+pub use admm::{Admm, AdmmKeys, Rule};
+pub use agnostic::{AgnosticStart, PersFlAgnostic, PersFlAgnosticSettings, PublicLaw};
+pub use centralized::{Centralized, CentralizedSettings};
+pub use fedavg::{FedAvg, FedAvgSettings};
+pub use fedbn::{FedBn, FedBnSettings};
+pub use fedgl::{Average, Consensus, FedGl, FedGlAverageSettings, FedGlSettings, SolverName, SolverSettings};
+pub use fedpnp::{FedPnp, FedPnpSettings, GraphSource, RunningStatistics, Statistic};
+pub use fedprox::{FedProx, FedProxSettings};
+pub use gfedmtl::{GFedMtl, GFedMtlSettings, NeighbourSum};
+pub use guard::Accept;
+pub use halt::{Halt, Reject};
+pub use ifca::{Averaging, Divisor, Ifca, IfcaSettings, IfcaStart};
+pub use igl::{Igl, IglSettings};
+pub use infer::{Infer, Inferred};
+pub use local::{Local, LocalSettings};
+pub use per_fedavg::{Order, PerFedAvg, PerFedAvgSettings};
+pub use persfl::{PersFl, PersFlSettings, PersFlStart, Sampling};
+pub use pfedme::{PFedMe, PFedMeSettings};
+pub use pgfl::{Dual, Pgfl, PgflSettings, Tau, TauDecay};
+pub use scale::GradientScale;
+pub use single_step::{SingleStep, SingleStepSettings};
 pub use star::{AsStar, Star};
+pub use training::{Batches, Sampled, Weighting};
+pub use typed::{Targets, Typed};
 
+use crate::buffers::Buffers;
 use crate::codec::{Codec, Door};
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
-use crate::model::{Problem, Unsolved};
+use crate::learner::Families;
+use crate::model::Unsolved;
 use crate::privacy::{Cost, Draws, Gate, Privacy, Refusal, Released};
+use crate::registry::Registry;
 use crate::rng::{PublicRng, Random};
 pub use crate::round::{Ask, Cells, Closed, Seats};
 use std::sync::Arc;
@@ -80,6 +90,17 @@ pub struct Run {
     pub targets: Option<Arc<[u32]>>,
     /// A graph of clients that the run brings, by id, the smaller first; for methods that take one.
     pub kin: Option<Arc<[(u32, u32, f64)]>>,
+    /// Number of columns of the records, where it is known.
+    pub columns: Option<usize>,
+    /// Which of the run's learners each client has, by id; the first where absent.
+    pub learners: Option<Arc<[u32]>>,
+}
+
+impl Run {
+    /// Which of the run's learners a client has.
+    pub fn learner(&self, client: u32) -> usize {
+        self.learners.as_ref().and_then(|all| all.get(client as usize)).map_or(0, |number| *number as usize)
+    }
 }
 
 /// The public world as one server sees it.
@@ -175,10 +196,6 @@ impl Now<'_> {
     }
 }
 
-/// Why an upload was not accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reject(pub &'static str);
-
 /// Takes the named models of a client one by one.
 pub type Personal<'a> = dyn FnMut(&'static str, &[f64]) + 'a;
 /// Takes the models a server holds: cluster, name, parameters.
@@ -217,6 +234,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     type Common: Codec + Default + Send + Sync;
     /// What one client gets.
     type Down: Codec + Default + Send + Sync;
+    /// What the gate lets out of one client: a value, or several side by side.
+    type Raw;
     /// What one client sends.
     type Up: Codec + Default + Send + Sync;
     /// What a server sends to its neighbours.
@@ -282,14 +301,14 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// The door: shape, finite, norm.
     fn check(&self, seat: &Self::Seat, now: Now<'_>, up: &Self::Up) -> Result<(), Reject> {
         if !self.fits(seat, now, up) {
-            return Err(Reject("wrong shape"));
+            return Err(Reject::Shape);
         }
         let mut door = Door::default();
         up.put(&mut door);
         if !door.norm2.is_finite() {
-            Err(Reject("not finite"))
+            Err(Reject::NotFinite)
         } else if door.norm2 > now.at.run.max_norm2 {
-            Err(Reject("norm too large"))
+            Err(Reject::Norm)
         } else {
             Ok(())
         }
@@ -338,16 +357,22 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         true
     }
 
-    /// A client's answer. `spare` holds an older upload's buffers: overwrite, never read. `memory` is
-    /// written only once nothing can be refused any more.
-    fn client(
+    /// A client's answer: what passed the gate. `scratch` and `spare`, an older upload, hold what others left: overwrite,
+    /// never read. `memory` is written only once nothing can be refused any more.
+    fn client<'g>(
         &self,
         mine: &Self::Local,
         memory: &mut Self::Memory,
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         spare: Self::Up,
-    ) -> Result<Released<Self::Up>, Refusal>;
+    ) -> Result<Released<'g, Self::Raw>, Refusal>;
+
+    /// The upload, from what passed the gate and what was asked. It sees nothing else, neither the method nor the client,
+    /// so whatever it does costs nothing. Methods whose uploads are what passed write
+    /// [`sent_as_released!`](crate::sent_as_released).
+    fn finish(raw: Self::Raw, ask: &Ask<'_, Self>) -> Self::Up;
 
     /// What a client's answer in this step costs it, known before anything runs. `None` where a method cannot say;
     /// then no budget can be planned for it.
@@ -397,8 +422,9 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Why a run cannot go on, where it cannot: cause and remedy. `phase` then ends it.
-    fn complaint(&self, _server: &Self::Server) -> Option<String> {
+    /// Why a run cannot go on, where it cannot: looked at when a step is closed, and the run then stops
+    /// ([`stop`](crate::round::Stop)).
+    fn complaint(&self, _server: &Self::Server) -> Option<Halt> {
         None
     }
 
@@ -406,6 +432,20 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     fn advice(&self) -> &'static str {
         ""
     }
+}
+
+/// For methods that send what the gate let out as it is: stands in the implementation of [`Algorithm`] for `Raw` and
+/// `finish`.
+#[macro_export]
+macro_rules! sent_as_released {
+    () => {
+        type Raw = Self::Up;
+
+        #[inline]
+        fn finish(raw: Self::Up, _: &$crate::round::Ask<'_, Self>) -> Self::Up {
+            raw
+        }
+    };
 }
 
 /// Kin among the clients of a server, by position in its list of clients.
@@ -446,13 +486,25 @@ impl FoundKin {
 /// What a constructor gets beside the method's own parameters.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// What every client fits.
-    pub problem: Problem,
+    /// What the clients fit.
+    pub families: Families,
     /// The privacy the run asks for.
     pub privacy: Privacy,
     /// How clusters are found while models are learnt; absent where the roster knows them.
     pub infer: Option<Infer>,
+    /// All that a config may name: for messages that say what would do, and for rows that a program has added.
+    pub registry: Arc<Registry>,
 }
+
+impl Context {
+    /// With what comes with Fedkin, and clusters that the roster knows.
+    pub fn new(families: Families, privacy: Privacy) -> Self {
+        Self { families, privacy, infer: None, registry: Arc::new(Registry::native()) }
+    }
+}
+
+/// Why a method that learns graphs refuses what has none.
+const NO_GRAPH: &str = "this learns graphs: set model.kind = \"graph\"";
 
 /// Why a method that fits linear models refuses the mechanisms of those that learn graphs.
 fn privacy_of_graphs(name: &str) -> String {

@@ -33,13 +33,12 @@
 
 use super::Personal;
 use super::star::{Job, Star};
-use super::training::{
-    BATCH, DECAY, EPOCHS, LEARNING_RATE, MOMENTUM, Training, WEIGHT_DECAY, WEIGHTS, copy_ranges,
-};
-use crate::model::Records;
-use crate::model::neural::{Bench, Diverged};
+use super::training::{Batches, Steps, Training, WEIGHTS, Weighting, copy_ranges};
+use crate::buffers::Buffers;
+use crate::learner::{Abilities, Failure, Learner, Role};
 use crate::numeric::{axpy, scale};
-use crate::params::{Kind, Param, Preset, Values};
+use crate::params::{Kind, Preset};
+use crate::{choice, settings};
 use std::ops::Range;
 
 /// The method.
@@ -54,6 +53,33 @@ pub struct PerFedAvg {
     still: Vec<Range<usize>>,
 }
 
+choice! {
+    /// What becomes of the second derivatives.
+    pub enum Order {
+        /// They are left out.
+        First = "first",
+        /// A difference of gradients stands for them.
+        HessianFree = "hessian-free",
+    }
+}
+
+settings! {
+    /// Keys of Per-FedAvg.
+    pub struct PerFedAvgSettings {
+        order: Order => Kind::Choice(Order::WORDS), Preset::Text("first"),
+            "what becomes of the second derivatives: left out, or a difference of gradients";
+        inner_rate: f64 => Kind::FROM_ZERO, Preset::Number(0.1),
+            "size of the step by which a client makes the served model its own (alpha)";
+        inner_steps: u32 => Kind::Integer { least: 0, most: 10_000 }, Preset::Integer(1),
+            "how many such steps make a client's model; training looks one ahead";
+        difference: f64 => Kind::ABOVE_ZERO, Preset::Number(1e-3),
+            "how far along a gradient others are taken, for order = \"hessian-free\" (delta)";
+        /// How much a client counts.
+        weights: Weighting => param WEIGHTS;
+        flatten batches: Batches;
+    }
+}
+
 /// The mini-batches of one step.
 struct Three<'a> {
     inner: &'a [u32],
@@ -65,7 +91,7 @@ struct Three<'a> {
 struct Scratch<'a> {
     near: Vec<f64>,
     slope: Vec<f64>,
-    bench: &'a mut Bench,
+    buffers: &'a mut Buffers,
 }
 
 impl PerFedAvg {
@@ -73,22 +99,21 @@ impl PerFedAvg {
     /// statistics of w move.
     fn meta_gradient(
         &self,
-        records: &Records,
+        learner: &dyn Learner,
         three: &Three<'_>,
         w: &mut [f64],
         scratch: &mut Scratch<'_>,
         out: &mut [f64],
-    ) -> f64 {
-        let model = &self.training.model;
-        let Scratch { near, slope, bench } = scratch;
+    ) -> Result<f64, Failure> {
+        let Scratch { near, slope, buffers } = scratch;
         near.clear();
         near.extend_from_slice(w);
         if self.inner_rate > 0.0 {
-            model.batch_gradient(records, three.inner, near, slope, bench);
+            learner.batch_gradient(three.inner, near, slope, buffers)?;
             axpy(-self.inner_rate, slope, near);
             copy_ranges(&self.still, w, near);
         }
-        let loss = model.batch_gradient(records, three.outer, near, out, bench);
+        let loss = learner.batch_gradient(three.outer, near, out, buffers)?;
         copy_ranges(&self.still, near, w);
         if let Some(delta) = self.difference.filter(|_| self.inner_rate > 0.0) {
             // g - alpha (H g), one side of the difference after the other; out is read by both.
@@ -97,77 +122,48 @@ impl PerFedAvg {
                 near.clear();
                 near.extend_from_slice(w);
                 axpy(side * delta, &direction, near);
-                model.batch_gradient(records, three.hessian, near, slope, bench);
+                learner.batch_gradient(three.hessian, near, slope, buffers)?;
                 axpy(-side * self.inner_rate / (2.0 * delta), slope, out);
             }
         }
-        loss
+        Ok(loss)
     }
 
     /// The served model after a few steps on the client's own records.
-    fn adapted(&self, records: &Records, served: &[f64]) -> Vec<f64> {
-        let order: Vec<u32> = (0..records.rows() as u32).collect();
+    fn adapted(&self, learner: &dyn Learner, served: &[f64]) -> Vec<f64> {
+        let order: Vec<u32> = (0..learner.rows() as u32).collect();
         let batches = self.training.in_batches(&order);
         let (mut w, mut slope) = (served.to_vec(), vec![0.0; served.len()]);
-        let mut bench = Bench::default();
+        let mut buffers = Buffers::default();
         for batch in batches.iter().cycle().take(self.inner_steps as usize) {
-            self.training.model.batch_gradient(records, batch, &mut w, &mut slope, &mut bench);
+            if learner.batch_gradient(batch, &mut w, &mut slope, &mut buffers).is_err() {
+                // The method is refused for learners without gradients before it starts.
+                break;
+            }
             axpy(-self.inner_rate, &slope, &mut w);
         }
-        self.training.model.round(&mut w);
+        self.training.family().round(&mut w);
         w
     }
 }
 
 impl Star for PerFedAvg {
+    const NEEDS: Abilities = Abilities::PARAMETERS.and(Abilities::BATCHES);
     const NAME: &'static str = "per-fedavg";
-    const PARAMS: &'static [Param] = &[
-        Param {
-            name: "order",
-            kind: Kind::Choice(&["first", "hessian-free"]),
-            preset: Preset::Text("first"),
-            help: "what becomes of the second derivatives: left out, or a difference of gradients",
-        },
-        Param {
-            name: "inner_rate",
-            kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: false },
-            preset: Preset::Number(0.1),
-            help: "size of the step by which a client makes the served model its own (alpha)",
-        },
-        Param {
-            name: "inner_steps",
-            kind: Kind::Integer { least: 0, most: 10_000 },
-            preset: Preset::Integer(1),
-            help: "how many such steps make a client's model; training looks one ahead",
-        },
-        Param {
-            name: "difference",
-            kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-            preset: Preset::Number(1e-3),
-            help: "how far along a gradient others are taken, for order = \"hessian-free\" (delta)",
-        },
-        LEARNING_RATE,
-        WEIGHTS,
-        EPOCHS,
-        BATCH,
-        DECAY,
-        MOMENTUM,
-        WEIGHT_DECAY,
-    ];
     const KEPT: &'static [bool] = &[false, false];
     const PLAIN: bool = false;
+    type Settings = PerFedAvgSettings;
 
-    fn build(values: &Values, training: Training) -> Result<Self, String> {
-        let still = training.model.norms(false);
-        let steps = values.integer("inner_steps").and_then(|steps| u32::try_from(steps).ok());
-        let difference = values.number("difference").unwrap_or(1e-3);
-        Ok(Self {
-            training,
-            inner_rate: values.number("inner_rate").unwrap_or(0.1),
-            inner_steps: steps.unwrap_or(1),
-            difference: (values.text("order") == Some("hessian-free")).then_some(difference),
-            still,
-        })
+    fn steps(settings: &PerFedAvgSettings) -> Steps {
+        let PerFedAvgSettings { weights, batches, .. } = settings.clone();
+        Steps { batches, sampled: None, weights }
+    }
+
+    fn build(settings: PerFedAvgSettings, training: Training) -> Result<Self, String> {
+        let still = training.family().ranges(&[Role::Statistics]);
+        let PerFedAvgSettings { order, inner_rate, inner_steps, difference, .. } = settings;
+        let difference = (order == Order::HessianFree).then_some(difference);
+        Ok(Self { training, inner_rate, inner_steps, difference, still })
     }
 
     fn training(&self) -> &Training {
@@ -175,17 +171,17 @@ impl Star for PerFedAvg {
     }
 
     /// Remembers nothing: a client's model follows from what it is served.
-    fn solve(&self, mut job: Job<'_>, _: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Diverged> {
+    fn solve(&self, mut job: Job<'_>, _: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Failure> {
         let (training, length) = (&self.training, job.served.len());
         let (rate, momentum, weight_decay) = training.outer(job.round);
         let mut w = job.served.to_vec();
         let (mut gradient, mut speed) = (vec![0.0; length], vec![0.0; length]);
         let mut scratch =
-            Scratch { near: Vec::with_capacity(length), slope: vec![0.0; length], bench: job.bench };
-        training.walk(job.records, &mut job.rng, |batches, turn| {
+            Scratch { near: Vec::with_capacity(length), slope: vec![0.0; length], buffers: job.buffers };
+        training.walk(job.learner, &mut job.rng, |batches, turn| {
             let ahead = |places: usize| batches[(turn + places) % batches.len()];
             let three = Three { inner: ahead(1), outer: ahead(0), hessian: ahead(2) };
-            let loss = self.meta_gradient(job.records, &three, &mut w, &mut scratch, &mut gradient);
+            let loss = self.meta_gradient(job.learner, &three, &mut w, &mut scratch, &mut gradient)?;
             axpy(weight_decay, &w, &mut gradient);
             for range in &self.still {
                 gradient[range.clone()].fill(0.0);
@@ -193,15 +189,15 @@ impl Star for PerFedAvg {
             scale(momentum, &mut speed);
             axpy(1.0, &gradient, &mut speed);
             axpy(-rate, &speed, &mut w);
-            loss
+            Ok(loss)
         })?;
         training.settled(&mut w)?;
         Ok(Some(w))
     }
 
-    fn personal(&self, records: Option<&Records>, _: &[f64], served: &[f64], out: &mut Personal<'_>) {
-        match records {
-            Some(records) => out("client", &self.adapted(records, served)),
+    fn personal(&self, learner: Option<&dyn Learner>, _: &[f64], served: &[f64], out: &mut Personal<'_>) {
+        match learner {
+            Some(learner) => out("client", &self.adapted(learner, served)),
             None => out("client", served),
         }
         out("served", served);

@@ -35,10 +35,11 @@
 //! `server_rate = 1` is the plain mean.
 
 use super::star::{Job, Star};
-use super::training::{BATCH, DECAY, EPOCHS, LEARNING_RATE, Training, WEIGHT_DECAY, WEIGHTS, copy_ranges};
-use crate::model::neural::Diverged;
+use super::training::{Batches, Steps, Training, WEIGHTS, Weighting, copy_ranges, of_batches};
+use crate::learner::{Abilities, Failure, Role};
 use crate::numeric::{axpy, update};
-use crate::params::{Kind, Param, Preset, Values};
+use crate::params::{Kind, Preset};
+use crate::settings;
 use std::ops::Range;
 
 /// The method.
@@ -53,44 +54,45 @@ pub struct PFedMe {
     still: Vec<Range<usize>>,
 }
 
-impl Star for PFedMe {
-    const NAME: &'static str = "pfedme";
-    const PARAMS: &'static [Param] = &[
-        Param {
-            name: "inner_steps",
-            kind: Kind::Integer { least: 1, most: 100_000 },
-            preset: Preset::Integer(5),
-            help: "steps towards the personal model on every mini-batch (K)",
-        },
-        Param {
-            name: "lambda",
-            kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: false },
-            preset: Preset::Number(15.0),
-            help: "weight of half the squared distance between the personal model and the model for all",
-        },
-        Param {
-            name: "server_rate",
-            kind: Kind::Number { least: 0.0, most: 1e6, open: true },
-            preset: Preset::Number(1.0),
-            help: "how far the server goes to the mean of what came (beta); 1 takes it",
-        },
-        Param {
-            name: "personal_rate",
-            kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-            preset: Preset::Number(0.1),
-            help: "size of a step towards the personal model; times `lambda` it must stay below 2",
-        },
-        LEARNING_RATE,
-        WEIGHTS,
-        EPOCHS,
-        BATCH,
-        DECAY,
-        WEIGHT_DECAY,
-    ];
+settings! {
+    /// Keys of `pFedMe`.
+    pub struct PFedMeSettings {
+        inner_steps: u32 => Kind::Integer { least: 1, most: 100_000 }, Preset::Integer(5),
+            "steps towards the personal model on every mini-batch (K)";
+        lambda: f64 => Kind::FROM_ZERO, Preset::Number(15.0),
+            "weight of half the squared distance between the personal model and the model for all";
+        server_rate: f64 => Kind::Number { least: 0.0, most: 1e6, open: true }, Preset::Number(1.0),
+            "how far the server goes to the mean of what came (beta); 1 takes it";
+        personal_rate: f64 => Kind::ABOVE_ZERO, Preset::Number(0.1),
+            "size of a step towards the personal model; times `lambda` it must stay below 2";
+        /// Size of a step of the model for all in the first round (eta).
+        learning_rate: f64 => param of_batches("learning_rate");
+        /// How much a client counts.
+        weights: Weighting => param WEIGHTS;
+        /// Times a client goes through its records in a round, in mini-batches.
+        epochs: Option<u32> => param of_batches("epochs");
+        /// Records in a mini-batch.
+        batch: usize => param of_batches("batch");
+        /// Factor of the learning rate from one round to the next.
+        decay: f64 => param of_batches("decay");
+        /// Added to the gradient times the parameters.
+        weight_decay: f64 => param of_batches("weight_decay");
+    }
+}
 
-    fn build(values: &Values, training: Training) -> Result<Self, String> {
-        let number = |name: &str, preset: f64| values.number(name).unwrap_or(preset);
-        let (lambda, personal_rate) = (number("lambda", 15.0), number("personal_rate", 0.1));
+impl Star for PFedMe {
+    const NEEDS: Abilities = Abilities::PARAMETERS.and(Abilities::BATCHES);
+    const NAME: &'static str = "pfedme";
+    type Settings = PFedMeSettings;
+
+    fn steps(settings: &PFedMeSettings) -> Steps {
+        let PFedMeSettings { learning_rate, weights, epochs, batch, decay, weight_decay, .. } = *settings;
+        let batches = Batches { epochs, batch, learning_rate, decay, weight_decay, ..Batches::default() };
+        Steps { batches, sampled: None, weights }
+    }
+
+    fn build(settings: PFedMeSettings, training: Training) -> Result<Self, String> {
+        let PFedMeSettings { inner_steps, lambda, server_rate, personal_rate, .. } = settings;
         if lambda * personal_rate >= 2.0 {
             return Err(format!(
                 "algorithm.lambda = {lambda} times algorithm.personal_rate = {personal_rate} is {}, and steps towards a \
@@ -98,39 +100,25 @@ impl Star for PFedMe {
                 lambda * personal_rate
             ));
         }
-        let steps = values.integer("inner_steps").and_then(|steps| u32::try_from(steps).ok());
-        let still = training.model.norms(false);
-        Ok(Self {
-            training,
-            inner_steps: steps.unwrap_or(5),
-            lambda,
-            server_rate: number("server_rate", 1.0),
-            personal_rate,
-            still,
-        })
+        let still = training.family().ranges(&[Role::Statistics]);
+        Ok(Self { training, inner_steps, lambda, server_rate, personal_rate, still })
     }
 
     fn training(&self) -> &Training {
         &self.training
     }
 
-    fn solve(&self, mut job: Job<'_>, own: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Diverged> {
+    fn solve(&self, mut job: Job<'_>, own: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Failure> {
         let training = &self.training;
         let (eta, _, weight_decay) = training.outer(job.round);
         let (lambda, rho) = (self.lambda, self.personal_rate);
         let (mut w, mut gradient) = (job.served.to_vec(), vec![0.0; job.served.len()]);
         own.clone_from(&w);
         let theta = own;
-        training.walk(job.records, &mut job.rng, |batches, turn| {
+        training.walk(job.learner, &mut job.rng, |batches, turn| {
             let mut loss = f64::NAN;
             for step in 0..self.inner_steps {
-                let there = training.model.batch_gradient(
-                    job.records,
-                    batches[turn],
-                    theta,
-                    &mut gradient,
-                    job.bench,
-                );
+                let there = job.learner.batch_gradient(batches[turn], theta, &mut gradient, job.buffers)?;
                 if step == 0 {
                     loss = there;
                     copy_ranges(&self.still, theta, &mut w);
@@ -142,7 +130,7 @@ impl Star for PFedMe {
                 copy_ranges(&self.still, &w, theta);
             }
             update(&mut w, theta, |w, theta| w - eta * lambda * (w - theta));
-            loss
+            Ok(loss)
         })?;
         training.settled(theta)?;
         training.settled(&mut w)?;

@@ -23,65 +23,102 @@
 //!
 //! Reductions: tau = 0 decouples the clusters; Q = 1 is GFL; no edges is ClusterFL; one server is one-cloud.
 
-use super::admm::{Admm, PENALTY, READOUT, Rule, window};
+use super::admm::{Admm, AdmmKeys, NEEDS, PENALTY, READOUT, Rule, window};
 use super::registry::Method;
 use super::{Context, Now, ServerView};
+use crate::learner::Abilities;
 use crate::numeric::{axpy, blend, distance2, power, scale};
-use crate::params::{Kind, Param, Preset, Value, Values};
-use crate::record;
+use crate::params::{Kind, Preset, Value};
+use crate::settings::{Setting, Settings};
+use crate::{choice, record, settings};
 
-const UNIT: Kind = Kind::Number { least: 0.0, most: 1.0, open: false };
+settings! {
+    /// tau that falls from round to round: `start * decay^n`.
+    pub struct TauDecay {
+        start: f64 => Kind::SHARE, Preset::Required, "value before the first round";
+        decay: f64 => Kind::SHARE, Preset::Required, "factor per round";
+    }
+}
 
-/// tau as every method of the family declares it.
-pub(super) const INTER_CLUSTER: Kind = Kind::Either(&[
-    UNIT,
-    Kind::Choice(&["adaptive"]),
-    Kind::Table(&[
-        Param { name: "start", kind: UNIT, preset: Preset::Required, help: "value before the first round" },
-        Param { name: "decay", kind: UNIT, preset: Preset::Required, help: "factor per round" },
-    ]),
-]);
-
-/// Memory of the averages behind the adaptive tau.
-const MEMORY: f64 = 0.95;
-
-/// tau over the rounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Tau {
+/// tau over the rounds: how much a cluster borrows from the others.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tau {
+    /// The same in all rounds.
     Fixed(f64),
-    Decay { start: f64, decay: f64 },
+    /// Falling.
+    Decay(TauDecay),
+    /// By what the models turn out to have in common.
     Adaptive,
 }
 
+/// The word for a tau that adapts.
+const ADAPTIVE: &str = "adaptive";
+
 impl Tau {
-    pub(super) fn new(values: &Values) -> Self {
-        match values.get("inter_cluster") {
-            Some(Value::Table(_)) => {
-                let table = values.table("inter_cluster").unwrap_or_default();
-                let part = |name| table.number(name).unwrap_or(0.0);
-                Tau::Decay { start: part("start"), decay: part("decay") }
-            }
-            Some(Value::Text(_)) | None => Tau::Adaptive,
-            Some(_) => Tau::Fixed(values.number("inter_cluster").unwrap_or(0.0)),
-        }
-    }
+    /// The values of a config that are a tau.
+    pub(super) const KIND: Kind =
+        Kind::Either(&[Kind::SHARE, Kind::Choice(&[ADAPTIVE]), Kind::Table(TauDecay::PARAMS)]);
 
     /// The value of round n = 1, 2, ..., unless it adapts. One cluster has nothing to borrow.
-    pub(super) fn at(self, round: u32, clusters: usize) -> Option<f64> {
+    pub(super) fn at(&self, round: u32, clusters: usize) -> Option<f64> {
         match self {
             _ if clusters < 2 => Some(0.0),
-            Tau::Fixed(tau) => Some(tau),
-            Tau::Decay { start, decay } => Some(start * power(decay, round)),
+            Tau::Fixed(tau) => Some(*tau),
+            Tau::Decay(TauDecay { start, decay }) => Some(start * power(*decay, round)),
             Tau::Adaptive => None,
         }
     }
 }
 
+impl Setting for Tau {
+    fn read(value: Option<&Value>) -> Result<Self, String> {
+        match value {
+            Some(Value::Text(word)) if word == ADAPTIVE => Ok(Tau::Adaptive),
+            Some(Value::Table(_)) => Setting::read(value).map(Tau::Decay),
+            other => Setting::read(other).map(Tau::Fixed),
+        }
+    }
+
+    fn write(&self) -> Option<Value> {
+        match self {
+            Tau::Fixed(tau) => tau.write(),
+            Tau::Decay(decay) => Setting::write(decay),
+            Tau::Adaptive => Some(Value::Text(ADAPTIVE.into())),
+        }
+    }
+}
+
+choice! {
+    /// Which model the dual step (5) uses.
+    pub enum Dual {
+        /// The served one of (10).
+        Served = "served",
+        /// The aggregate, as in (13).
+        Aggregate = "aggregate",
+    }
+}
+
+settings! {
+    /// Keys of PGFL.
+    pub struct PgflSettings {
+        /// Weight of the proximal term (rho).
+        penalty: f64 => param PENALTY;
+        inter_cluster: Tau => Tau::KIND, Preset::Text(ADAPTIVE), "how much a cluster borrows from the others (tau)";
+        dual: Dual => Kind::Choice(Dual::WORDS), Preset::Text("served"),
+            "which model the dual step (5) uses: the served one of (10) or the aggregate (13)";
+        /// Memory per round of the averaged served model that is handed over at the end.
+        readout_memory: f64 => param READOUT;
+    }
+}
+
+/// Memory of the averages behind the adaptive tau.
+const MEMORY: f64 = 0.95;
+
 /// The server rule.
 #[derive(Debug, Clone)]
 pub struct Pgfl {
     tau: Tau,
-    dual_from_aggregate: bool,
+    dual: Dual,
     /// Rounds in which only the first cluster has clients, where clusters are found on the way: nothing is measured.
     alone: u32,
     /// Rounds in which clusters borrow nothing from each other: they are still forming.
@@ -107,29 +144,16 @@ record! {
 }
 
 impl Method for Admm<Pgfl> {
-    const PARAMS: &'static [Param] = &[
-        PENALTY,
-        Param {
-            name: "inter_cluster",
-            kind: INTER_CLUSTER,
-            preset: Preset::Text("adaptive"),
-            help: "how much a cluster borrows from the others (tau)",
-        },
-        Param {
-            name: "dual",
-            kind: Kind::Choice(&["served", "aggregate"]),
-            preset: Preset::Text("served"),
-            help: "which model the dual step (5) uses: the served one of (10) or the aggregate (13)",
-        },
-        READOUT,
-    ];
+    type Settings = PgflSettings;
+    const NEEDS: Abilities = NEEDS;
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        let dual_from_aggregate = values.text("dual") == Some("aggregate");
+    fn build(settings: PgflSettings, context: &Context) -> Result<Self, String> {
+        let PgflSettings { penalty, inter_cluster, dual, readout_memory } = settings;
         let (alone, apart) = context
             .infer
             .map_or((0, 0), |infer| (infer.warm_up, infer.warm_up.saturating_add(infer.forming)));
-        Self::new(Pgfl { tau: Tau::new(values), dual_from_aggregate, alone, apart }, values, context)
+        let rule = Pgfl { tau: inter_cluster, dual, alone, apart };
+        Self::new(rule, AdmmKeys { penalty, readout_memory }, context)
     }
 }
 
@@ -185,7 +209,10 @@ impl Rule for Pgfl {
     }
 
     fn dual<'a>(&self, state: &'a State) -> &'a [f64] {
-        if self.dual_from_aggregate { &state.aggregate } else { &state.served }
+        match self.dual {
+            Dual::Served => &state.served,
+            Dual::Aggregate => &state.aggregate,
+        }
     }
 }
 

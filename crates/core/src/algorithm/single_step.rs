@@ -11,13 +11,14 @@
 //! `|w - w~|^2 + w'psi + rho sum_p |w - (w_s + w_p)/2|^2` to zero gives the *sum* w_s + w_p in (6), and
 //! dual ascent on the consensus constraint gives w_s - w_p in (7): see `docs/algorithms.md`.
 
-use super::admm::{Admm, PENALTY, READOUT, Rule};
-use super::pgfl::{INTER_CLUSTER, Tau};
+use super::admm::{Admm, AdmmKeys, NEEDS, PENALTY, READOUT, Rule};
+use super::pgfl::Tau;
 use super::registry::Method;
 use super::{Context, Now, ServerView};
+use crate::learner::Abilities;
 use crate::numeric::{axpy, scale};
-use crate::params::{Param, Preset, Values};
-use crate::record;
+use crate::params::Preset;
+use crate::{record, settings};
 
 /// The server rule.
 #[derive(Debug, Clone)]
@@ -33,24 +34,27 @@ record! {
     pub struct Share { served: Vec<f64> }
 }
 
-impl Method for Admm<SingleStep> {
-    const PARAMS: &'static [Param] = &[
-        PENALTY,
-        Param {
-            name: "inter_cluster",
-            kind: INTER_CLUSTER,
-            preset: Preset::Number(0.0),
-            help: "how much a cluster borrows from the others (tau)",
-        },
-        READOUT,
-    ];
+settings! {
+    /// Keys of the single-step update.
+    pub struct SingleStepSettings {
+        /// Weight of the proximal term (rho).
+        penalty: f64 => param PENALTY;
+        inter_cluster: Tau => Tau::KIND, Preset::Number(0.0), "how much a cluster borrows from the others (tau)";
+        /// Memory per round of the averaged served model that is handed over at the end.
+        readout_memory: f64 => param READOUT;
+    }
+}
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        let tau = Tau::new(values);
+impl Method for Admm<SingleStep> {
+    type Settings = SingleStepSettings;
+    const NEEDS: Abilities = NEEDS;
+
+    fn build(settings: SingleStepSettings, context: &Context) -> Result<Self, String> {
+        let SingleStepSettings { penalty, inter_cluster: tau, readout_memory } = settings;
         if tau == Tau::Adaptive {
             return Err("inter_cluster = \"adaptive\" belongs to pgfl: single-step takes a number or { start, decay }".into());
         }
-        Self::new(SingleStep { tau, penalty: values.number("penalty").unwrap_or(5.0) }, values, context)
+        Self::new(SingleStep { tau, penalty }, AdmmKeys { penalty, readout_memory }, context)
     }
 }
 

@@ -4,20 +4,20 @@
 //! mean of what came, weighted by records or uniformly ([`Star::update`]). [`AsStar`] makes a method of the registry of it.
 
 use super::registry::Method;
-use super::training::{Anchor, Anchored, Training};
+use super::training::{Steps, Training};
 use super::{
-    Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
+    Algorithm, Ask, Cells, Closed, Context, Halt, Held, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
 };
+use crate::buffers::Buffers;
 use crate::codec::Weights;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
-use crate::model::neural::{Bench, Diverged};
-use crate::model::{Records, Unsolved};
-use crate::params::{Param, Values};
-use crate::privacy::{Cost, Draws, Gate, Refusal, Released};
+use crate::learner::{Abilities, Failure, Learner, Pull};
+use crate::model::Unsolved;
+use crate::privacy::{Anchor, Anchored, Cost, Draws, Gate, Refusal, Released};
 use crate::record;
 use crate::rng::{PrivateRng, PublicRng};
-use crate::round::Verdict;
+use crate::settings::Settings;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -36,16 +36,16 @@ record! {
 
 /// What one round gives a client to work on.
 pub struct Job<'a> {
-    /// Its records.
-    pub records: &'a Records,
+    /// Its learner.
+    pub learner: &'a dyn Learner,
     /// The model it was served.
     pub served: &'a [f64],
     /// The round, from 1.
     pub round: u32,
     /// For the order of records.
     pub rng: PrivateRng,
-    /// Scratch of nets.
-    pub bench: &'a mut Bench,
+    /// Buffers of the thread.
+    pub buffers: &'a mut Buffers,
 }
 
 /// What is particular to a method of this kind.
@@ -54,21 +54,26 @@ pub trait Star: Clone + Send + Sync + 'static {
     const NAME: &'static str;
     /// Raised whenever messages or bits change.
     const VERSION: u16 = 1;
-    /// Its own parameters.
-    const PARAMS: &'static [Param];
     /// The names of a client's models: its own first, and what it is served.
     const PERSONAL: &'static [&'static str] = &["client", "served"];
     /// Which of them are the same for all clients.
     const SHARED: &'static [bool] = &[false, true];
     /// Which of them follow from the client's data and memory alone.
     const KEPT: &'static [bool] = &[true, false];
-    /// Whether steps on Poisson samples can stand for `solve`; without them there is no privacy.
-    const SAMPLED: bool = false;
+    /// What it needs of a learner.
+    const NEEDS: Abilities = Abilities::PARAMETERS.and(Abilities::DESCEND);
     /// Whether [`Star::personal`] needs no more than memory and what is served.
     const PLAIN: bool = true;
 
-    /// Builds it from validated values.
-    fn build(values: &Values, training: Training) -> Result<Self, String>;
+    /// Its own settings.
+    type Settings: Settings;
+
+    /// What they say about how clients train. Where steps on Poisson samples cannot stand for `solve` there are none, and
+    /// no privacy.
+    fn steps(settings: &Self::Settings) -> Steps;
+
+    /// Builds it from settings that passed their table.
+    fn build(settings: Self::Settings, training: Training) -> Result<Self, String>;
 
     /// How clients train.
     fn training(&self) -> &Training;
@@ -85,17 +90,11 @@ pub trait Star: Clone + Send + Sync + 'static {
 
     /// A client's work of a round: `own` holds what the client kept (nothing before its first round), and what is left there
     /// is kept again. Returns what is sent, where that is another model.
-    fn solve(&self, mut job: Job<'_>, own: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Diverged> {
+    fn solve(&self, mut job: Job<'_>, own: &mut Vec<f64>) -> Result<Option<Vec<f64>>, Failure> {
         own.clear();
         own.extend_from_slice(job.served);
-        self.training().descend(
-            job.records,
-            job.round,
-            Some((job.served, self.pull())),
-            &mut job.rng,
-            own,
-            job.bench,
-        )?;
+        let pull = Some(Pull { centre: job.served, weight: self.pull() });
+        self.training().descend(job.learner, job.round, pull, &mut job.rng, own, job.buffers)?;
         Ok(None)
     }
 
@@ -105,7 +104,7 @@ pub trait Star: Clone + Send + Sync + 'static {
     }
 
     /// A client's models; `own` is empty before its first round.
-    fn personal(&self, _records: Option<&Records>, own: &[f64], served: &[f64], out: &mut Personal<'_>) {
+    fn personal(&self, _learner: Option<&dyn Learner>, own: &[f64], served: &[f64], out: &mut Personal<'_>) {
         // A client that was never asked still has the first model.
         out("client", if own.is_empty() { served } else { own });
         out("served", served);
@@ -117,10 +116,12 @@ pub trait Star: Clone + Send + Sync + 'static {
 pub struct AsStar<T>(T);
 
 impl<T: Star> Method for AsStar<T> {
-    const PARAMS: &'static [Param] = T::PARAMS;
+    type Settings = T::Settings;
+    const NEEDS: Abilities = T::NEEDS;
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        T::build(values, Training::new(T::NAME, values, context, T::SAMPLED)?).map(Self)
+    fn build(settings: Self::Settings, context: &Context) -> Result<Self, String> {
+        let training = Training::new(T::NAME, &T::steps(&settings), context)?;
+        T::build(settings, training).map(Self)
     }
 }
 
@@ -137,28 +138,28 @@ impl<T: Star> Algorithm for AsStar<T> {
     const PERSONAL: &'static [&'static str] = T::PERSONAL;
     const SHARED: &'static [bool] = T::SHARED;
     const KEPT: &'static [bool] = T::KEPT;
-    /// The records in the model's form, and those of Poisson samples as they are.
-    type Local = (Records, Arc<Dataset>);
+    type Local = Box<dyn Learner>;
     type Memory = Memory;
     type Server = Central;
     type Seat = ();
     type Common = Common;
     type Down = Down;
+    type Raw = Vec<f64>;
     type Up = Up;
     type Share = ();
 
     fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Central {
-        Central { model: Weights(self.0.training().model.start(at.run.dimension, rng)), failed: None }
+        Central { model: Weights(self.0.training().family().start(at.run.dimension, rng)), failed: None }
     }
 
     fn seat(&self, _: ServerView<'_>, _: &Member) {}
 
-    fn suits(&self, federation: &Federation, _: &Run) -> Result<(), String> {
-        self.0.training().suits(federation)
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.0.training().suits(federation, run)
     }
 
-    fn phase(&self, server: &Central, step: u32, run: &Run) -> Phase {
-        if step <= run.rounds && server.failed.is_none() { Phase::Ask(ROUND) } else { Phase::Deliver }
+    fn phase(&self, _: &Central, step: u32, run: &Run) -> Phase {
+        if step <= run.rounds { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
 
     fn common(&self, server: &Central, _: Now<'_>) -> Common {
@@ -167,7 +168,7 @@ impl<T: Star> Algorithm for AsStar<T> {
 
     fn down(&self, _: &Central, (): &(), now: Now<'_>, member: &Member, out: &mut Down) {
         let training = self.0.training();
-        let (keep, share) = training.sampled_step(now.step, now.at.members.len(), member.samples);
+        let (keep, share) = training.sampled_step(now.step, now.at, member);
         *out = Down { keep, share, pull: training.rate(now.step) * self.0.pull() };
     }
 
@@ -185,7 +186,7 @@ impl<T: Star> Algorithm for AsStar<T> {
 
     /// The weighted mean; the old model where nobody answered.
     fn close(&self, server: &mut Central, _: &mut Seats<'_, ()>, closed: &Closed<'_>, sum: &Cells) {
-        server.failed = first_diverged(closed);
+        server.failed = Halt::first_diverged(closed);
         let kept = self.0.kept();
         let mut mean = leave_out(kept, &server.model);
         sum.mean_into(0, &mut mean);
@@ -193,7 +194,7 @@ impl<T: Star> Algorithm for AsStar<T> {
             let mut whole = server.model.0.clone();
             put_in(kept, &mean, &mut whole);
             self.0.update(&mut server.model, &whole);
-            self.0.training().model.round(&mut server.model);
+            self.0.training().family().round(&mut server.model);
         }
     }
 
@@ -201,43 +202,47 @@ impl<T: Star> Algorithm for AsStar<T> {
         out(0, "served", &server.model);
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Self::Local, Unsolved> {
-        let model = &self.0.training().model;
-        let records = model.records(data, at.members.len());
-        let prepared = match &records {
-            Records::Wide(prepared, _) => Arc::clone(prepared),
-            Records::Narrow(_) => model.prepare(data),
-        };
-        Ok((records, prepared))
+    fn join(
+        &self,
+        data: &Arc<Dataset>,
+        at: ServerView<'_>,
+        member: &Member,
+    ) -> Result<Self::Local, Unsolved> {
+        self.0.training().join(data, at, member)
     }
 
     fn fits_ask(&self, mine: &Self::Local, ask: &Ask<'_, Self>) -> bool {
-        ask.common().model.len() == self.0.training().model.length(&mine.1)
+        ask.common().model.len() == mine.dimension()
     }
 
-    fn client(
+    fn client<'g>(
         &self,
-        (records, data): &Self::Local,
+        mine: &Self::Local,
         memory: &mut Memory,
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         _: Up,
-    ) -> Result<Released<Up>, Refusal> {
+    ) -> Result<Released<'g, Vec<f64>>, Refusal> {
         let training = self.0.training();
         let served = &ask.common().model;
         if training.batches.is_some() {
             let mut own = memory.model.0.clone();
             let rng = gate.rng("mini-batches");
-            let job = Job { records, served, round: ask.step(), rng, bench: gate.bench };
-            let other = self.0.solve(job, &mut own).map_err(|_| Refusal::Diverged)?;
+            let job = Job { learner: &**mine, served, round: ask.step(), rng, buffers: scratch };
+            let other = self.0.solve(job, &mut own)?;
             let sent = leave_out(self.0.kept(), other.as_ref().unwrap_or(&own));
-            let released = gate.disclose("model", Up { model: Weights(sent) })?;
+            let released = gate.disclose("model", sent)?;
             memory.model = Weights(own);
             return Ok(released);
         }
-        let model = training.sampled_steps(data, &ask, gate)?;
+        let model = training.sampled_steps(&**mine, &ask, gate, scratch)?;
         memory.model.clone_from(&Weights(model.value().clone()));
-        Ok(model.post(&ask, |model, _| Up { model: Weights(model) }))
+        Ok(model)
+    }
+
+    fn finish(model: Vec<f64>, _: &Ask<'_, Self>) -> Up {
+        Up { model: Weights(model) }
     }
 
     fn price(&self, _: &Member, _: u32) -> Option<Cost> {
@@ -249,7 +254,7 @@ impl<T: Star> Algorithm for AsStar<T> {
     }
 
     fn personal(&self, mine: &Self::Local, memory: &Memory, served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        self.0.personal(Some(&mine.0), &memory.model, &served.common().model, out);
+        self.0.personal(Some(&**mine), &memory.model, &served.common().model, out);
     }
 
     fn look(
@@ -266,8 +271,8 @@ impl<T: Star> Algorithm for AsStar<T> {
         T::PLAIN
     }
 
-    fn complaint(&self, server: &Central) -> Option<String> {
-        server.failed.map(diverged)
+    fn complaint(&self, server: &Central) -> Option<Halt> {
+        server.failed.map(|client| Halt::Diverged { client })
     }
 
     fn advice(&self) -> &'static str {
@@ -280,20 +285,6 @@ impl<T: Star> Anchored for AsStar<T> {
         let Down { keep, share, pull } = *ask.down();
         Anchor { served: &ask.common().model, keep, share, pull }
     }
-}
-
-/// The client whose training gave numbers that are not finite, the first of several.
-pub(super) fn first_diverged(closed: &Closed<'_>) -> Option<u32> {
-    let lost = |verdict: &Verdict| *verdict == Verdict::Refused(Refusal::Diverged);
-    closed.verdicts.iter().position(lost).map(|place| closed.now.at.members[place].id)
-}
-
-/// Why a run ends with a client whose training diverged. Names are known at the edges only.
-pub(super) fn diverged(client: u32) -> String {
-    format!(
-        "the training of client number {client} diverged: its loss is not finite any more; lower \
-         `algorithm.learning_rate`, or look at its records"
-    )
 }
 
 /// The coordinates outside these ranges.

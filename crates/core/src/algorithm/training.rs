@@ -10,87 +10,92 @@
 //! eta_t = learning_rate decay^(t-1) in round t
 //! ```
 
-use super::{Algorithm, Ask, Context, privacy_of_graphs};
+use super::{Ask, Context, Run, ServerView, privacy_of_graphs};
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
-use crate::federation::Federation;
-use crate::model::neural::{Bench, Descent, Diverged};
-use crate::model::{Parametric, Records};
-use crate::numeric::{axpy, scale};
-use crate::params::{Kind, Param, Preset, Values};
-use crate::privacy::{Cost, DpSgd, Draws, Gate, Privacy, Refusal, Released, SampledSum};
+use crate::federation::{Federation, Member};
+use crate::learner::{Abilities, Failure, Families, Family, Learner, Pull, Terms};
+use crate::model::Unsolved;
+use crate::model::neural::Descent;
+use crate::params::{Kind, Param, Preset};
+use crate::privacy::{Anchored, Cost, DpSgd, Draws, Gate, Privacy, Refusal, Released, SampledSum};
 use crate::rng::Random;
+use crate::settings::Settings;
+use crate::{choice, settings};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// `epochs`
-pub(super) const EPOCHS: Param = Param {
-    name: "epochs",
-    kind: Kind::Integer { least: 1, most: 100_000 },
-    preset: Preset::Absent,
-    help: "times a client goes through its records in a round, in mini-batches (E); where absent 5 for nets and for \
-           methods without `local_steps`, else `local_steps` count",
-};
-/// `batch`
-pub(super) const BATCH: Param = Param {
-    name: "batch",
-    kind: Kind::Integer { least: 1, most: 1_000_000 },
-    preset: Preset::Integer(128),
-    help: "records in a mini-batch, with `epochs`; all where a client has fewer",
-};
-/// `learning_rate`
-pub(super) const LEARNING_RATE: Param = Param {
-    name: "learning_rate",
-    kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-    preset: Preset::Number(0.1),
-    help: "size of a gradient step in the first round (eta)",
-};
-/// `decay`
-pub(super) const DECAY: Param = Param {
-    name: "decay",
-    kind: Kind::Number { least: 0.0, most: 1.0, open: true },
-    preset: Preset::Number(1.0),
-    help: "factor of the learning rate from one round to the next",
-};
-/// `momentum`
-pub(super) const MOMENTUM: Param = Param {
-    name: "momentum",
-    kind: Kind::Number { least: 0.0, most: 0.9999, open: false },
-    preset: Preset::Number(0.0),
-    help: "share of the last step that is taken again, with `epochs`; begins afresh in every round",
-};
-/// `weight_decay`
-pub(super) const WEIGHT_DECAY: Param = Param {
-    name: "weight_decay",
-    kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: false },
-    preset: Preset::Number(0.0),
-    help: "added to the gradient times the parameters",
-};
-/// `local_steps`
-pub(super) const LOCAL_STEPS: Param = Param {
-    name: "local_steps",
-    kind: Kind::Integer { least: 1, most: 100_000 },
-    preset: Preset::Integer(1),
-    help: "gradient steps of a client in a round on Poisson samples, where `epochs` is absent and with dp-sgd",
-};
-/// `sampling_rate`
-pub(super) const SAMPLING_RATE: Param = Param {
-    name: "sampling_rate",
-    kind: Kind::Number { least: 0.0, most: 1.0, open: true },
-    preset: Preset::Number(1.0),
-    help: "chance of a record to be in the sample of one of `local_steps`, drawn anew and secretly (q); 1 takes all",
-};
-/// `weights`
+settings! {
+    /// Keys of training by mini-batches; with Poisson samples `learning_rate`, `decay` and `weight_decay` count as well.
+    pub struct Batches {
+        epochs: Option<u32> => Kind::Integer { least: 1, most: 100_000 }, Preset::Absent,
+            "times a client goes through its records in a round, in mini-batches (E); where absent 5 for nets and for \
+             methods without `local_steps`, else `local_steps` count";
+        batch: usize => Kind::Integer { least: 1, most: 1_000_000 }, Preset::Integer(128),
+            "records in a mini-batch, with `epochs`; all where a client has fewer";
+        learning_rate: f64 => Kind::ABOVE_ZERO, Preset::Number(0.1),
+            "size of a gradient step in the first round (eta)";
+        decay: f64 => Kind::Number { least: 0.0, most: 1.0, open: true }, Preset::Number(1.0),
+            "factor of the learning rate from one round to the next";
+        momentum: f64 => Kind::Number { least: 0.0, most: 0.9999, open: false }, Preset::Number(0.0),
+            "share of the last step that is taken again, with `epochs`; begins afresh in every round";
+        weight_decay: f64 => Kind::FROM_ZERO, Preset::Number(0.0),
+            "added to the gradient times the parameters";
+    }
+}
+
+settings! {
+    /// Keys of steps on Poisson samples.
+    pub struct Sampled {
+        local_steps: u32 => Kind::Integer { least: 1, most: 100_000 }, Preset::Integer(1),
+            "gradient steps of a client in a round on Poisson samples, where `epochs` is absent and with dp-sgd";
+        sampling_rate: f64 => Kind::Number { least: 0.0, most: 1.0, open: true }, Preset::Number(1.0),
+            "chance of a record to be in the sample of one of `local_steps`, drawn anew and secretly (q); 1 takes all";
+    }
+}
+
+choice! {
+    /// How much a client counts in a mean.
+    pub enum Weighting {
+        /// As much as it has records.
+        Samples = "samples",
+        /// As any other.
+        Uniform = "uniform",
+    }
+}
+
+/// `weights`, as every method that averages models declares it.
 pub(super) const WEIGHTS: Param = Param {
     name: "weights",
-    kind: Kind::Choice(&["samples", "uniform"]),
+    kind: Kind::Choice(Weighting::WORDS),
     preset: Preset::Text("samples"),
     help: "how much a client counts: as much as it has records, or as any other",
 };
 
-/// How clients train, from validated values.
+/// `epochs` where the key is absent and there are no steps on Poisson samples to take instead.
+const EPOCHS: u32 = 5;
+
+/// The key of this name among those of [`Batches`], for methods that have some of them only.
+pub(super) const fn of_batches(name: &str) -> Param {
+    crate::settings::named(Batches::PARAMS, name)
+}
+
+/// What the settings of a method say about how its clients train.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Steps {
+    /// Mini-batches.
+    pub batches: Batches,
+    /// Steps on Poisson samples, where the method can take them, and so be private.
+    pub sampled: Option<Sampled>,
+    /// How much a client counts.
+    pub weights: Weighting,
+}
+
+/// How clients train.
 #[derive(Debug, Clone)]
 pub struct Training {
     /// What is trained.
-    pub model: Parametric,
+    pub families: Families,
     /// Mini-batches; absent where steps go over Poisson samples.
     pub batches: Option<Descent>,
     rate: f64,
@@ -103,9 +108,10 @@ pub struct Training {
 }
 
 impl Training {
-    /// Reads the keys; `private` says whether the method can go over Poisson samples, and so be private.
-    pub(super) fn new(name: &str, values: &Values, context: &Context, private: bool) -> Result<Self, String> {
-        let model = context.problem.parametric()?;
+    /// Puts together what the settings of the method of this name say; steps on Poisson samples alone can be private.
+    pub(super) fn new(name: &str, steps: &Steps, context: &Context) -> Result<Self, String> {
+        let family = context.families.first();
+        let private = steps.sampled.is_some();
         let noise = match context.privacy {
             Privacy::None => None,
             Privacy::DpSgd(sgd) if private => Some(sgd),
@@ -123,13 +129,9 @@ impl Training {
                 ));
             }
         };
-        let whole = |name: &str| values.integer(name).and_then(|value| u32::try_from(value).ok());
-        let net = match &model {
-            Parametric::Net(net) => Some(net.net()),
-            Parametric::Linear(_) | Parametric::Softmax(_) => None,
-        };
-        let preset = noise.is_none() && (net.is_some() || !private);
-        let epochs = whole("epochs").or(preset.then_some(5));
+        let samples = family.has().contain(Abilities::RECORDS);
+        let preset = noise.is_none() && (family.prefers_batches() || !private || !samples);
+        let epochs = steps.batches.epochs.or(preset.then_some(EPOCHS));
         if noise.is_some() && epochs.is_some() {
             return Err(
                 "dp-sgd goes over Poisson samples: leave `algorithm.epochs` out and set `local_steps` and \
@@ -137,44 +139,62 @@ impl Training {
                     .into(),
             );
         }
-        if noise.is_some() && net.is_some_and(crate::model::neural::Net::batch_norm) {
-            return Err("batch norm mixes the records of a batch, so no record's gradient can be clipped on its own: put \
-                        \"group-norm\" in its place in `model.layers` for dp-sgd"
-                .into());
+        if epochs.is_none()
+            && let Some(lacking) =
+                context.families.all().find(|family| !family.has().contain(Abilities::RECORDS))
+        {
+            let why = lacking.why_not(Abilities::RECORDS).map_or_else(String::new, |why| format!(" ({why})"));
+            return Err(format!(
+                "steps on Poisson samples, which dp-sgd protects, need the gradients of single records, and the learner \
+                 {:?} has none{why}",
+                lacking.name()
+            ));
         }
-        let number = |name: &str, preset: f64| values.number(name).unwrap_or(preset);
-        let (rate, weight_decay) = (number("learning_rate", 0.1), number("weight_decay", 0.0));
-        let batches = epochs.map(|epochs| Descent {
-            epochs,
-            batch: whole("batch").unwrap_or(128) as usize,
-            rate,
-            momentum: number("momentum", 0.0),
-            weight_decay,
-        });
+        let Batches { batch, learning_rate, decay, momentum, weight_decay, .. } = steps.batches;
+        let batches =
+            epochs.map(|epochs| Descent { epochs, batch, rate: learning_rate, momentum, weight_decay });
+        let Sampled { local_steps, sampling_rate } = steps.sampled.clone().unwrap_or_default();
         Ok(Self {
-            model,
+            families: context.families.clone(),
             batches,
-            rate,
-            decay: number("decay", 1.0),
+            rate: learning_rate,
+            decay,
             weight_decay,
-            local_steps: whole("local_steps").unwrap_or(1),
-            sampling_rate: number("sampling_rate", 1.0),
-            by_samples: values.text("weights") != Some("uniform"),
+            local_steps,
+            sampling_rate,
+            by_samples: steps.weights == Weighting::Samples,
             noise,
         })
     }
 
+    /// The family that says where models begin and how they are rounded: all clients have models of one space.
+    pub(super) fn family(&self) -> &dyn Family {
+        self.families.first()
+    }
+
+    /// A client's learner.
+    pub(super) fn join(
+        &self,
+        data: &Arc<Dataset>,
+        at: ServerView<'_>,
+        member: &Member,
+    ) -> Result<Box<dyn Learner>, Unsolved> {
+        self.families.of(at.run, member.id).join(data, Terms::among(at.members.len()))
+    }
+
     /// Whether every client has what its training needs.
-    pub(super) fn suits(&self, federation: &Federation) -> Result<(), String> {
-        let (Parametric::Net(model), Some(_)) = (&self.model, &self.batches) else { return Ok(()) };
-        let alone = federation.members().iter().find(|member| member.samples < 2);
-        match alone {
-            Some(member) if model.net().batch_norm() => Err(format!(
+    pub(super) fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.families.one_space(federation, run)?;
+        let least = |member: &Member| self.families.of(run, member.id).least_batch();
+        let few = |member: &&Member| (member.samples as usize) < least(member);
+        match federation.members().iter().find(few).filter(|_| self.batches.is_some()) {
+            // Only batch norm asks for more than one.
+            Some(member) => Err(format!(
                 "client {:?} has one training record, and batch norm needs two in a batch: leave the client out, or put \
                  \"group-norm\" in its place in `model.layers`",
                 federation.client_name(member.id)
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -186,23 +206,17 @@ impl Training {
     /// Mini-batches from w in a round; `pull` is towards a centre. The order of records follows from `rng`.
     pub(super) fn descend(
         &self,
-        records: &Records,
+        learner: &dyn Learner,
         round: u32,
-        pull: Option<(&[f64], f64)>,
+        pull: Option<Pull<'_>>,
         rng: &mut impl Random,
         w: &mut [f64],
-        bench: &mut Bench,
-    ) -> Result<f64, Diverged> {
-        let Some(batches) = self.batches else { return Err(NOWHERE) };
+        buffers: &mut Buffers,
+    ) -> Result<f64, Failure> {
+        let Some(batches) = self.batches else { return Err(Failure::Diverged) };
         let descent = Descent { rate: self.rate(round), ..batches };
-        self.model.train(
-            records,
-            &descent,
-            pull.filter(|(_, mu)| *mu > 0.0),
-            &mut |order| shuffle(order, rng),
-            w,
-            bench,
-        )
+        let pull = pull.filter(|pull| pull.weight > 0.0);
+        learner.descend(w, &descent, pull, &mut |order| shuffle(order, rng), buffers)
     }
 
     /// Learning rate of a round, momentum and weight decay, for methods that have steps of their own.
@@ -213,10 +227,7 @@ impl Training {
     /// The mini-batches of records in this order, as [`Self::descend`] takes them: a last one that is too small for batch
     /// norm joins the one before.
     pub(super) fn in_batches<'a>(&self, order: &'a [u32]) -> Vec<&'a [u32]> {
-        let least = match &self.model {
-            Parametric::Net(model) => model.net().least_batch(),
-            Parametric::Linear(_) | Parametric::Softmax(_) => 1,
-        };
+        let least = self.family().least_batch();
         let size = self.batches.map_or(1, |batches| batches.batch).max(least);
         let mut batches: Vec<&[u32]> = order.chunks(size).collect();
         if batches.len() > 1 && batches.last().is_some_and(|last| last.len() < least) {
@@ -230,19 +241,18 @@ impl Training {
     /// epoch and the number of the one whose turn it is, and returns a loss. The same batches as in [`Self::descend`].
     pub(super) fn walk(
         &self,
-        records: &Records,
+        learner: &dyn Learner,
         rng: &mut impl Random,
-        mut step: impl FnMut(&[&[u32]], usize) -> f64,
-    ) -> Result<(), Diverged> {
-        let Some(Descent { epochs, .. }) = self.batches else { return Err(NOWHERE) };
-        let mut order: Vec<u32> = (0..records.rows() as u32).collect();
-        for epoch in 1..=epochs {
+        mut step: impl FnMut(&[&[u32]], usize) -> Result<f64, Failure>,
+    ) -> Result<(), Failure> {
+        let Some(Descent { epochs, .. }) = self.batches else { return Err(Failure::Diverged) };
+        let mut order: Vec<u32> = (0..learner.rows() as u32).collect();
+        for _ in 0..epochs {
             shuffle(&mut order, rng);
             let batches = self.in_batches(&order);
             for turn in 0..batches.len() {
-                let loss = step(&batches, turn);
-                if !loss.is_finite() {
-                    return Err(Diverged { epoch, batch: turn + 1, loss: loss as f32 });
+                if !step(&batches, turn)?.is_finite() {
+                    return Err(Failure::Diverged);
                 }
             }
         }
@@ -250,9 +260,9 @@ impl Training {
     }
 
     /// What a client with steps of its own has in the end: numbers that the model can have, unless it diverged.
-    pub(super) fn settled(&self, w: &mut [f64]) -> Result<(), Diverged> {
-        self.model.round(w);
-        if w.iter().all(|w| w.is_finite()) { Ok(()) } else { Err(NOWHERE) }
+    pub(super) fn settled(&self, w: &mut [f64]) -> Result<(), Failure> {
+        self.family().round(w);
+        if w.iter().all(|w| w.is_finite()) { Ok(()) } else { Err(Failure::Diverged) }
     }
 
     /// How much a client counts.
@@ -261,9 +271,11 @@ impl Training {
     }
 
     /// The factor of w in a step on a Poisson sample, and that of the sum of gradients.
-    pub(super) fn sampled_step(&self, round: u32, clients: usize, samples: u32) -> (f64, f64) {
-        let (rate, strength) = (self.rate(round), self.model.regularisation() / clients as f64);
-        (1.0 - rate * (2.0 * strength + self.weight_decay), rate / (self.sampling_rate * f64::from(samples)))
+    pub(super) fn sampled_step(&self, round: u32, at: ServerView<'_>, member: &Member) -> (f64, f64) {
+        let family = self.families.of(at.run, member.id);
+        let (rate, strength) = (self.rate(round), family.squared_norm() / at.members.len() as f64);
+        let share = rate / (self.sampling_rate * f64::from(member.samples));
+        (1.0 - rate * (2.0 * strength + self.weight_decay), share)
     }
 
     /// One record's part of a mean over a Poisson sample.
@@ -276,25 +288,21 @@ impl Training {
         self.noise.is_some()
     }
 
-    /// The steps of a round on Poisson samples of prepared records, each through the gate.
-    pub(super) fn sampled_steps<A: Anchored>(
+    /// The steps of a round on Poisson samples of a client's records, each through the gate.
+    pub(super) fn sampled_steps<'g, A: Anchored>(
         &self,
-        data: &Dataset,
+        learner: &dyn Learner,
         ask: &Ask<'_, A>,
-        gate: &mut Gate<'_>,
-    ) -> Result<Released<Vec<f64>>, Refusal> {
+        gate: &mut Gate<'g>,
+        buffers: &mut Buffers,
+    ) -> Result<Released<'g, Vec<f64>>, Refusal> {
         let sum = self.sum(A::anchor(ask).served.len()).ok_or(Refusal::NoMechanism)?;
-        let mut model = gate.nothing().post(ask, |(), ask| A::anchor(ask).served.to_vec());
-        let mut bench = std::mem::take(gate.bench);
-        for _ in 0..self.local_steps {
-            let w = model.value();
-            let gradients = gate.sampled("gradients", &sum, data.rows(), |i, out| {
-                self.model.add_gradient(data.row(i), data.targets()[i], w, out, &mut bench);
-            })?;
-            model = model.zip(gradients).post(ask, step_on_sample::<A>);
-        }
-        *gate.bench = bench;
-        Ok(model)
+        gate.descend("gradients", &sum, learner.rows(), self.local_steps, ask, |i, w, out| {
+            if learner.record_gradient(i, w, out, buffers).is_err() {
+                // A refusal would tell that such a record is there: it counts like one that is not finite.
+                out.fill(f64::NAN);
+            }
+        })
     }
 
     /// The sums of one client over Poisson samples.
@@ -325,36 +333,6 @@ impl Training {
     }
 }
 
-/// What a step on a Poisson sample needs of what was asked: `w <- keep w - share g - pull (w - served)`. All of it is public,
-/// so that a step is a function of what was asked and of released sums; whatever it is, the price is the same.
-pub(super) struct Anchor<'a> {
-    pub(super) served: &'a [f64],
-    pub(super) keep: f64,
-    pub(super) share: f64,
-    pub(super) pull: f64,
-}
-
-/// A method whose asks hold one.
-pub(super) trait Anchored: Algorithm {
-    fn anchor<'a>(ask: &'a Ask<'_, Self>) -> Anchor<'a>;
-}
-
-fn step_on_sample<A: Anchored>((mut model, gradients): (Vec<f64>, Vec<f64>), ask: &Ask<'_, A>) -> Vec<f64> {
-    let Anchor { served, keep, share, pull } = A::anchor(ask);
-    if pull > 0.0 {
-        for ((w, g), c) in model.iter_mut().zip(&gradients).zip(served) {
-            *w = keep * *w - share * g - pull * (*w - c);
-        }
-        return model;
-    }
-    scale(keep, &mut model);
-    axpy(-share, &gradients, &mut model);
-    model
-}
-
-/// Divergence that no step saw.
-const NOWHERE: Diverged = Diverged { epoch: 0, batch: 0, loss: f32::NAN };
-
 /// Writes the coordinates of these ranges over those of another model.
 pub(super) fn copy_ranges(ranges: &[Range<usize>], from: &[f64], to: &mut [f64]) {
     for range in ranges {
@@ -366,5 +344,15 @@ pub(super) fn copy_ranges(ranges: &[Range<usize>], from: &[f64], to: &mut [f64])
 pub(super) fn shuffle(order: &mut [u32], rng: &mut impl Random) {
     for last in (1..order.len()).rev() {
         order.swap(last, rng.below(last as u32 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_tells_how_many_epochs_hold_for_an_absent_key() {
+        assert!(of_batches("epochs").help.contains(&format!("where absent {EPOCHS} for nets")));
     }
 }

@@ -38,6 +38,7 @@ pub use schedule::{Decay, decayed, retained};
 
 use crate::graph::Sparse;
 use crate::params::suggest;
+use crate::table::{Named, Table};
 use lanes::Flow;
 use spectrum::Spectrum;
 use std::fmt;
@@ -220,8 +221,8 @@ pub struct Row {
     pub denoiser: &'static dyn Denoiser,
 }
 
-/// All denoisers; the first is the default.
-pub const TABLE: &[Row] = &[
+/// All native denoisers.
+const TABLE: &[Row] = &[
     Row {
         name: "sound",
         summary: "soft, weighted by client size: exactly local at 0 and exactly the weighted mean at infinity",
@@ -278,19 +279,30 @@ pub const TABLE: &[Row] = &[
     },
 ];
 
-/// The row of a denoiser.
-pub fn find(name: &str) -> Result<&'static Row, String> {
-    TABLE.iter().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
-        let hint = suggest(name, names.iter().copied());
-        format!("unknown filter {name:?}{hint}; known are {}", names.join(", "))
-    })
+/// Denoisers by name.
+pub type Denoisers = Table<Row>;
+
+impl Named for Row {
+    fn name(&self) -> &str {
+        self.name
+    }
+}
+
+/// The denoisers that come with Fedkin; the first is the default.
+pub fn native() -> Denoisers {
+    let mut denoisers = Denoisers::new("filter");
+    for row in TABLE {
+        // A test holds that no name is there twice.
+        let added = denoisers.add(*row);
+        debug_assert!(added.is_ok());
+    }
+    denoisers
 }
 
 /// A denoiser and what it needs of a graph, whatever the strength.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    row: &'static Row,
+    row: Row,
     graph: Sparse,
     /// `zeta`: they sum to one.
     shares: Vec<f64>,
@@ -303,7 +315,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// Prepares a denoiser for a graph of clients of these sizes (numbers of records).
-    pub fn new(row: &'static Row, graph: Sparse, sizes: &[f64], way: Way) -> Result<Self, DenoiseError> {
+    pub fn new(row: Row, graph: Sparse, sizes: &[f64], way: Way) -> Result<Self, DenoiseError> {
         let clients = graph.nodes();
         if clients == 0 {
             return Err(DenoiseError::Empty);
@@ -347,8 +359,8 @@ impl Prepared {
     }
 
     /// The table's row of the denoiser.
-    pub fn row(&self) -> &'static Row {
-        self.row
+    pub fn row(&self) -> &Row {
+        &self.row
     }
 
     /// The graph.

@@ -78,6 +78,34 @@ impl Means {
 }
 
 impl Operator {
+    /// The operator of a matrix with one row and one column per client, row by row: `psi_k = sum over j of m_kj omega_j`.
+    pub fn of_matrix(clients: usize, matrix: Vec<f64>) -> Result<Self, DenoiseError> {
+        if clients == 0 || matrix.len() != clients * clients || matrix.iter().any(|x| !x.is_finite()) {
+            return Err(DenoiseError::Matrix { clients, numbers: matrix.len() });
+        }
+        Ok(Self::new(clients, Form::Dense(matrix), None))
+    }
+
+    /// The same with few entries in a row: `(client, weight)` for each.
+    pub fn of_lists(rows: &[Vec<(u32, f64)>]) -> Result<Self, DenoiseError> {
+        let clients = rows.len();
+        let strange = |(other, weight): &(u32, f64)| *other as usize >= clients || !weight.is_finite();
+        if clients == 0 || rows.iter().flatten().any(strange) {
+            return Err(DenoiseError::Matrix { clients, numbers: rows.iter().map(Vec::len).sum() });
+        }
+        let mut lists = Lists { starts: vec![0], entries: Vec::new() };
+        for row in rows {
+            lists.entries.extend_from_slice(row);
+            lists.starts.push(lists.entries.len());
+        }
+        Ok(Self::new(clients, Form::Lists(lists), None))
+    }
+
+    /// The operator that leaves signals as they are.
+    pub fn unchanged(clients: usize) -> Self {
+        Self::new(clients, Form::Identity, None)
+    }
+
     pub(super) fn new(clients: usize, form: Form, factors: Option<Vec<f64>>) -> Self {
         Self { clients, form, factors, between: false }
     }

@@ -1,10 +1,12 @@
 //! A fitted hypothesis, read from the numbers it is kept as.
 
 use super::neighbours::Near;
-use super::tree::Tree;
-use super::{FOREST, LINEAR, LOGISTIC, NEIGHBOURS, TREE, linear};
+use super::tree::{ClassTree, Tree};
+use super::{CLASS_FOREST, CLASS_NEIGHBOURS, CLASS_TREE, FOREST, MOST_CLASSES, NEIGHBOURS, TREE, linear};
 use crate::dataset::Dataset;
-use crate::model::{Loss, Model};
+use crate::learner::likeliest;
+use crate::model::Model;
+use crate::numeric::{axpy, scale};
 use thiserror::Error;
 
 /// Why a list of numbers is no hypothesis.
@@ -22,6 +24,9 @@ enum Form<'a> {
     Near(Near<'a>),
     Forest(Vec<Tree<'a>>),
     Linear(Model, &'a [f64]),
+    ClassTree(usize, ClassTree<'a>),
+    ClassNear(usize, Near<'a>),
+    ClassForest(usize, Vec<ClassTree<'a>>),
 }
 
 /// A number of things, from a number.
@@ -48,20 +53,57 @@ impl<'a> Fitted<'a> {
         let form = if tag == TREE {
             Tree::take(list, columns).map(Form::Tree).ok_or(Malformed("the tree is damaged"))
         } else if tag == NEIGHBOURS {
-            Near::take(list, columns).map(Form::Near).ok_or(Malformed("the neighbours are damaged"))
+            Near::take(list, columns, None).map(Form::Near).ok_or(Malformed("the neighbours are damaged"))
         } else if tag == FOREST {
-            forest(list, columns).map(Form::Forest).ok_or(Malformed("the forest is damaged"))
-        } else if tag == LINEAR || tag == LOGISTIC {
-            let loss = if tag == LINEAR { Loss::Squared } else { Loss::Logistic };
+            forest(list, |list| Tree::take(list, columns))
+                .map(Form::Forest)
+                .ok_or(Malformed("the forest is damaged"))
+        } else if let Some(loss) = linear::loss(tag) {
             let read = linear::take(list, columns, loss).map(|(model, w)| Form::Linear(model, w));
             read.ok_or(Malformed("the parameters are damaged"))
+        } else if [CLASS_TREE, CLASS_NEIGHBOURS, CLASS_FOREST].contains(&tag) {
+            of_classes(tag, list, columns).ok_or(Malformed("the model of several classes is damaged"))
         } else {
             Err(Malformed("the kind is unknown"))
         }?;
         if rest.is_empty() { Ok(Self(form)) } else { Err(Malformed("there are too many")) }
     }
 
-    /// The prediction for one record: a number, or the probability of label 1.
+    /// How many classes it tells apart; none where it gives one number, or the probability of label 1.
+    pub fn classes(&self) -> Option<usize> {
+        match self.0 {
+            Form::Tree(_) | Form::Near(_) | Form::Forest(_) | Form::Linear(..) => None,
+            Form::ClassTree(classes, _) | Form::ClassNear(classes, _) | Form::ClassForest(classes, _) => {
+                Some(classes)
+            }
+        }
+    }
+
+    /// Writes the probabilities of the classes for one record, as many as there is room for. A hypothesis of labels 0 and 1
+    /// has two classes.
+    pub fn probabilities(&self, row: &[f64], out: &mut [f64]) {
+        let mut all = vec![0.0; self.classes().unwrap_or(2)];
+        match &self.0 {
+            Form::Tree(_) | Form::Near(_) | Form::Forest(_) | Form::Linear(..) => {
+                let one = self.predict(row);
+                all.copy_from_slice(&[1.0 - one, one]);
+            }
+            Form::ClassTree(_, tree) => all.copy_from_slice(tree.shares(row)),
+            Form::ClassNear(_, near) => near.shares(row, &mut all),
+            Form::ClassForest(_, trees) => {
+                for tree in trees {
+                    axpy(1.0, tree.shares(row), &mut all);
+                }
+                scale(1.0 / trees.len() as f64, &mut all);
+            }
+        }
+        for (at, out) in out.iter_mut().enumerate() {
+            *out = all.get(at).copied().unwrap_or(0.0);
+        }
+    }
+
+    /// The prediction for one record: a number, the probability of label 1, or of several classes the likeliest, and of
+    /// equally likely ones the first.
     pub fn predict(&self, row: &[f64]) -> f64 {
         match &self.0 {
             Form::Tree(tree) => tree.predict(row),
@@ -74,6 +116,11 @@ impl<'a> Fitted<'a> {
                 sum / trees.len() as f64
             }
             Form::Linear(model, w) => model.predict(row, w),
+            Form::ClassTree(classes, _) | Form::ClassNear(classes, _) | Form::ClassForest(classes, _) => {
+                let mut p = vec![0.0; *classes];
+                self.probabilities(row, &mut p);
+                likeliest(&p) as f64
+            }
         }
     }
 
@@ -82,9 +129,20 @@ impl<'a> Fitted<'a> {
         features.chunks_exact(columns).map(|row| self.predict(row)).collect()
     }
 
-    /// Mean squared error: for labels 0 and 1, of the probability.
+    /// Mean squared error: for labels 0 and 1, of the probability; for several classes, summed over their probabilities.
     pub fn squared_error(&self, data: &Dataset) -> f64 {
         let mut sum = 0.0;
+        if let Some(classes) = self.classes() {
+            let mut p = vec![0.0; classes];
+            for (i, y) in data.targets().iter().enumerate() {
+                self.probabilities(data.row(i), &mut p);
+                for (class, p) in p.iter().enumerate() {
+                    let gap = p - f64::from(u8::from(class as f64 == *y));
+                    sum += gap * gap;
+                }
+            }
+            return sum / data.rows() as f64;
+        }
         for (i, y) in data.targets().iter().enumerate() {
             let gap = self.predict(data.row(i)) - y;
             sum += gap * gap;
@@ -94,7 +152,11 @@ impl<'a> Fitted<'a> {
 
     /// Share of records whose label is the likelier one; an even chance counts as label 1.
     pub fn accuracy(&self, data: &Dataset) -> f64 {
-        let right = |i: &usize| (self.predict(data.row(*i)) >= 0.5) == (data.targets()[*i] >= 0.5);
+        let several = self.classes().is_some();
+        let right = |i: &usize| {
+            let (made, y) = (self.predict(data.row(*i)), data.targets()[*i]);
+            if several { made == y } else { (made >= 0.5) == (y >= 0.5) }
+        };
         (0..data.rows()).filter(right).count() as f64 / data.rows() as f64
     }
 
@@ -102,12 +164,32 @@ impl<'a> Fitted<'a> {
     pub fn leaves(&self) -> Option<usize> {
         match &self.0 {
             Form::Tree(tree) => Some(tree.leaves()),
-            _ => None,
+            Form::ClassTree(_, tree) => Some(tree.leaves()),
+            Form::Near(_)
+            | Form::Forest(_)
+            | Form::Linear(..)
+            | Form::ClassNear(..)
+            | Form::ClassForest(..) => None,
         }
     }
 }
 
-fn forest<'a>(list: &mut &'a [f64], columns: usize) -> Option<Vec<Tree<'a>>> {
+/// A hypothesis of several classes, from behind the number of columns on.
+fn of_classes<'a>(tag: f64, list: &mut &'a [f64], columns: usize) -> Option<Form<'a>> {
+    let (&classes, rest) = list.split_first()?;
+    *list = rest;
+    let classes = whole(classes).filter(|classes| (2..=MOST_CLASSES).contains(classes))?;
+    if tag == CLASS_TREE {
+        ClassTree::take(list, columns, classes).map(|tree| Form::ClassTree(classes, tree))
+    } else if tag == CLASS_NEIGHBOURS {
+        Near::take(list, columns, Some(classes)).map(|near| Form::ClassNear(classes, near))
+    } else {
+        let trees = forest(list, |list| ClassTree::take(list, columns, classes));
+        trees.map(|trees| Form::ClassForest(classes, trees))
+    }
+}
+
+fn forest<'a, T>(list: &mut &'a [f64], mut take: impl FnMut(&mut &'a [f64]) -> Option<T>) -> Option<Vec<T>> {
     let (&count, rest) = list.split_first()?;
     *list = rest;
     let count = whole(count)?;
@@ -115,5 +197,5 @@ fn forest<'a>(list: &mut &'a [f64], columns: usize) -> Option<Vec<Tree<'a>>> {
     if count == 0 || count > list.len() / 4 {
         return None;
     }
-    (0..count).map(|_| Tree::take(list, columns)).collect()
+    (0..count).map(|_| take(list)).collect()
 }

@@ -1,6 +1,6 @@
 //! Linear and logistic models as hypotheses: (6) is then a weighted fit, their proximal step in the space of predictions.
 
-use super::{LINEAR, LOGISTIC, Sample};
+use super::{LINEAR, LOGISTIC, POISSON, Sample};
 use crate::dataset::Dataset;
 use crate::model::{self, Loss, Model, Unsolved};
 use std::sync::Arc;
@@ -18,11 +18,24 @@ pub(super) fn fit(sample: &Sample<'_>, model: &Model, clients: usize) -> Result<
     Ok(put(sample.columns, model, &w))
 }
 
+/// The first number of a model: how it predicts.
+pub(super) fn tag(loss: Loss) -> f64 {
+    match loss {
+        Loss::Squared | Loss::Huber(_) | Loss::Quantile(_) => LINEAR,
+        Loss::Logistic => LOGISTIC,
+        Loss::Poisson => POISSON,
+    }
+}
+
+/// A loss whose models predict as a tag says.
+pub(super) fn loss(tag: f64) -> Option<Loss> {
+    [Loss::Squared, Loss::Logistic, Loss::Poisson].into_iter().find(|loss| self::tag(*loss) == tag)
+}
+
 /// Parameters as they are kept.
 pub(super) fn put(columns: usize, model: &Model, w: &[f64]) -> Vec<f64> {
-    let tag = if model.loss == Loss::Logistic { LOGISTIC } else { LINEAR };
     let norm = model.feature_norm.unwrap_or_default();
-    let mut flat = vec![tag, columns as f64, f64::from(u8::from(model.bias)), norm];
+    let mut flat = vec![tag(model.loss), columns as f64, f64::from(u8::from(model.bias)), norm];
     flat.extend_from_slice(w);
     flat
 }

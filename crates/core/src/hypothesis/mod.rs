@@ -12,28 +12,41 @@
 //! | 3 | forest | number of trees; each as above, from its number of nodes on |
 //! | 4 | linear | bias (0 or 1); bound on the norm of features, 0 for none; parameters |
 //! | 5 | logistic | as linear |
+//! | 6 | Poisson | as linear |
+//! | 7 | tree of several classes | number of classes; a tree whose leaves are numbered; their shares of the classes |
+//! | 8 | nearest neighbours of several classes | number of classes; as 2, with one share per class for a target |
+//! | 9 | forest of several classes | number of classes; number of trees; each as 7, from its number of nodes on |
 //!
 //! Only the ratios of weights matter, and a record of weight 0 is as good as absent.
 
+mod classes;
 mod fitted;
 mod forest;
-mod kinds;
 mod linear;
 mod neighbours;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+pub use classes::{ClassSample, one_hot};
 pub use fitted::{Fitted, Malformed};
-pub use kinds::{KEYS, Kinds, WORDS};
 
-use crate::model::{Model, Unsolved};
+use classes::are_shares;
+
+use crate::model::{Loss, Model, Unsolved};
 
 const TREE: f64 = 1.0;
 const NEIGHBOURS: f64 = 2.0;
 const FOREST: f64 = 3.0;
 const LINEAR: f64 = 4.0;
 const LOGISTIC: f64 = 5.0;
+const POISSON: f64 = 6.0;
+const CLASS_TREE: f64 = 7.0;
+const CLASS_NEIGHBOURS: f64 = 8.0;
+const CLASS_FOREST: f64 = 9.0;
+
+/// More classes than this are refused.
+pub const MOST_CLASSES: usize = 1000;
 
 /// Trees grow no deeper, whatever the config says.
 pub const DEEPEST: u32 = 64;
@@ -120,8 +133,12 @@ impl Kind {
             Kind::Tree { .. } => "tree",
             Kind::Neighbours { .. } => "knn",
             Kind::Forest { .. } => "forest",
-            Kind::Linear(model) if model.loss == crate::model::Loss::Logistic => "logistic",
-            Kind::Linear(_) => "ridge",
+            Kind::Linear(model) => match model.loss {
+                Loss::Squared | Loss::Huber(_) => "ridge",
+                Loss::Logistic => "logistic",
+                Loss::Poisson => "poisson",
+                Loss::Quantile(_) => "quantile",
+            },
         }
     }
 
@@ -131,8 +148,7 @@ impl Kind {
             Kind::Tree { .. } => TREE,
             Kind::Neighbours { .. } => NEIGHBOURS,
             Kind::Forest { .. } => FOREST,
-            Kind::Linear(model) if model.loss == crate::model::Loss::Logistic => LOGISTIC,
-            Kind::Linear(_) => LINEAR,
+            Kind::Linear(model) => linear::tag(model.loss),
         }
     }
 
@@ -192,7 +208,7 @@ pub fn zero(columns: usize, model: &Model) -> Vec<f64> {
 /// The parameters of a linear model as it is kept; nothing of anything else.
 pub fn parameters(flat: &[f64]) -> &[f64] {
     match flat {
-        [tag, _, _, _, parameters @ ..] if *tag == LINEAR || *tag == LOGISTIC => parameters,
+        [tag, _, _, _, parameters @ ..] if [LINEAR, LOGISTIC, POISSON].contains(tag) => parameters,
         _ => &[],
     }
 }

@@ -260,7 +260,7 @@ fn hostile_lists_are_refused() {
         vec![LINEAR, 2.0, 0.5, 0.0, 1.0, 1.0],
         vec![LINEAR, 2.0, 0.0, -1.0, 1.0, 1.0],
         vec![LOGISTIC, 2.0, 1.0, 0.0, 1.0, 1.0],
-        vec![6.0, 2.0, 1.0],
+        vec![10.0, 2.0, 1.0],
         vec![TREE, 3.0, 1.0, -1.0, 0.5, 0.0],
     ];
     for flat in hostile {
@@ -301,7 +301,7 @@ proptest! {
     /// Whatever comes, reading ends, and what was read can predict.
     #[test]
     fn any_list_of_numbers_is_read_or_refused(
-        tag in 1u8..6,
+        tag in 1u8..11,
         numbers in proptest::collection::vec(
             prop_oneof![(-1i8..8).prop_map(f64::from), any::<f64>(), (0u8..3).prop_map(|x| f64::from(x) / 2.0)],
             0..40,
@@ -311,6 +311,7 @@ proptest! {
         flat.extend(numbers);
         if let Ok(hypothesis) = Fitted::read(&flat, 2) {
             let _ = hypothesis.predict(&[0.3, -0.7]);
+            hypothesis.probabilities(&[0.3, -0.7], &mut [0.0; 3]);
         }
     }
 

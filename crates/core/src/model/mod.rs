@@ -11,161 +11,34 @@
 //! | ridge | (z - y)^2 | none: it grows with w |
 //! | Huber at t | (z - y)^2 up to t, then 2 t abs(z - y) - t^2 | 2 B t |
 //! | logistic | cross-entropy of y in {0, 1} at sigmoid(z) | B |
+//! | Poisson | exp(z) - y z of a count y, with the mean exp(z) | none: it grows with w |
+//! | quantile at q | q (y - z) for y >= z, (1 - q) (z - y) otherwise | B max(q, 1 - q) |
 //! | softmax | cross-entropy of y in {0, ..., C-1}, one z per class | sqrt(2) B |
 //!
 //! A bias is one more coordinate with the constant feature 1, regularised like the others.
 
+mod composite;
+mod known;
 mod loss;
-mod metrics;
 mod net;
 pub mod neural;
 mod newton;
-mod parametric;
-mod problem;
 mod prox;
+mod quantile;
+pub mod settings;
 mod softmax;
 
+pub use composite::{ProxWork, RegularisedProx};
+pub use known::Known;
 pub use loss::Loss;
-pub use metrics::{
-    Quality, accuracy, likeliest, log_loss, mean_squared_error, probabilities_of_outputs, quality,
-    quality_of_classes, quality_of_net,
-};
 pub use net::{NETS, NetModel, loss as loss_of_outputs};
-pub use parametric::{Parametric, Records};
-pub use problem::{Known, Problem};
 pub use prox::{Prox, Unsolved, fit};
 pub use softmax::Softmax;
 
 use crate::dataset::Dataset;
 use crate::numeric::{combine, dot, norm2, products, update};
-use crate::params::{Kind, Param, Preset, Values};
-use crate::privacy::Bound;
+use crate::privacy::{Bound, certify};
 use std::sync::Arc;
-
-/// The keys of `[model]`.
-pub const PARAMS: &[Param] = &[
-    Param {
-        name: "kind",
-        kind: Kind::Choice(&[
-            "ridge", "logistic", "softmax", "graph", "tree", "knn", "forest", "mixed", "net",
-        ]),
-        preset: Preset::Required,
-        help: "what each client fits",
-    },
-    Param {
-        name: "regularisation",
-        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: false },
-        preset: Preset::Number(0.01),
-        help: "weight of |w|^2 (lambda), shared by the clients of a server",
-    },
-    Param {
-        name: "bias",
-        kind: Kind::Flag,
-        preset: Preset::Flag(false),
-        help: "add a constant feature, regularised like the others",
-    },
-    Param {
-        name: "huber",
-        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-        preset: Preset::Absent,
-        help: "ridge only: residuals above this count linearly, which bounds the gradient",
-    },
-    Param {
-        name: "feature_norm",
-        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-        preset: Preset::Absent,
-        help: "scale every feature vector down to at most this norm, which bounds the gradient",
-    },
-    Param {
-        name: "classes",
-        kind: Kind::Integer { least: 2, most: 1000 },
-        preset: Preset::Absent,
-        help: "softmax and net: how many classes; their labels go from 0 to one less (where absent: as many as the data source knows)",
-    },
-    Param {
-        name: "alpha",
-        kind: Kind::Number { least: 0.0, most: 1e12, open: true },
-        preset: Preset::Absent,
-        help: "graph only: weight of the logarithms of the degrees (2 where absent); a matter of scale",
-    },
-    Param {
-        name: "beta",
-        kind: Kind::Number { least: 0.0, most: 1e12, open: true },
-        preset: Preset::Absent,
-        help: "graph only: weight of the squared weights (0.5 where absent); more of it gives more edges",
-    },
-    Param {
-        name: "records",
-        kind: Kind::Choice(&["signals", "distances"]),
-        preset: Preset::Absent,
-        help: "graph only: whether a record is one number per node (where absent) or one squared difference per pair",
-    },
-    Param {
-        name: "kinds",
-        kind: Kind::List(&Kind::Choice(crate::hypothesis::WORDS)),
-        preset: Preset::Absent,
-        help: "mixed only: the kinds of model of one federation, dealt to its clients in turn",
-    },
-    Param {
-        name: "task",
-        kind: Kind::Choice(&["regression", "classification"]),
-        preset: Preset::Absent,
-        help: "tree, knn, forest and mixed only: whether targets are numbers (where absent) or labels 0 and 1",
-    },
-    Param {
-        name: "leaf",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
-        preset: Preset::Absent,
-        help: "trees only: least number of records in a leaf (10 where absent)",
-    },
-    Param {
-        name: "depth",
-        kind: Kind::Integer { least: 1, most: crate::hypothesis::DEEPEST as i64 },
-        preset: Preset::Absent,
-        help: "trees only: most splits from the root to a leaf (where absent only leaves bound them)",
-    },
-    Param {
-        name: "neighbours",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
-        preset: Preset::Absent,
-        help: "knn only: how many of the nearest records are averaged (5 where absent)",
-    },
-    Param {
-        name: "trees",
-        kind: Kind::Integer { least: 1, most: 10_000 },
-        preset: Preset::Absent,
-        help: "forest only: how many trees are averaged (20 where absent)",
-    },
-    Param {
-        name: "net",
-        kind: Kind::Choice(NETS),
-        preset: Preset::Absent,
-        help: "net only: a net that needs no description",
-    },
-    Param {
-        name: "layers",
-        kind: Kind::List(&Kind::Text),
-        preset: Preset::Absent,
-        help: "net only: its layers in order, such as [\"conv 16 size 5\", \"relu\", \"max-pool 2 stride 2\", \"dense 10\"]",
-    },
-    Param {
-        name: "input",
-        kind: Kind::List(&Kind::Integer { least: 1, most: 1_000_000 }),
-        preset: Preset::Absent,
-        help: "net only: the shape of a record as [channels, height, width] (where absent: what the data source knows)",
-    },
-    Param {
-        name: "loss",
-        kind: Kind::Choice(&["cross-entropy", "squared"]),
-        preset: Preset::Absent,
-        help: "net only: whether it tells classes apart (where absent) or predicts a number",
-    },
-];
-
-/// Keys of `[model]` that belong to kind = "graph", and those that do not.
-pub const GRAPH_KEYS: &[&str] = &["alpha", "beta", "records"];
-/// Keys of `[model]` that mean nothing to kind = "graph".
-pub const LINEAR_KEYS: &[&str] = &["bias", "huber", "feature_norm", "classes"];
 
 /// A linear model and how it is fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -181,32 +54,6 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model from the values of `[model]`. `huber` with a logistic model has no meaning and is refused.
-    pub fn new(values: &Values) -> Result<Self, String> {
-        Self::of(values.text("kind").unwrap_or_default(), values)
-    }
-
-    /// The same for this kind, whatever `kind` says.
-    pub fn of(kind: &str, values: &Values) -> Result<Self, String> {
-        if values.get("classes").is_some() {
-            return Err(
-                "`classes` belongs to kind = \"softmax\"; a logistic model has the labels 0 and 1".into()
-            );
-        }
-        let loss = match (kind, values.number("huber")) {
-            ("logistic", Some(_)) => return Err("`huber` belongs to kind = \"ridge\"".into()),
-            ("logistic", None) => Loss::Logistic,
-            (_, Some(threshold)) => Loss::Huber(threshold),
-            (_, None) => Loss::Squared,
-        };
-        Ok(Self {
-            loss,
-            regularisation: values.number("regularisation").unwrap_or(0.01),
-            bias: values.flag("bias"),
-            feature_norm: values.number("feature_norm"),
-        })
-    }
-
     /// The number of parameters for this many features.
     pub fn dimension(&self, features: usize) -> usize {
         features + usize::from(self.bias)
@@ -218,13 +65,8 @@ impl Model {
     }
 
     /// The bound on the gradient of one record's loss that `prepare` enforces, if it does.
-    pub fn enforced_bound(&self) -> Option<Bound> {
-        let norm = self.feature_norm?;
-        match self.loss {
-            Loss::Squared => None,
-            Loss::Huber(threshold) => Some(Bound::enforced(2.0 * norm * threshold)),
-            Loss::Logistic => Some(Bound::enforced(norm)),
-        }
+    pub(crate) fn enforced_bound(&self) -> Option<Bound> {
+        certify::linear(self.loss, self.feature_norm?)
     }
 
     /// f(w) of equation (16) on prepared data.
@@ -297,7 +139,7 @@ impl Model {
     }
 
     /// The prediction for one record as it came, bias and clipping not yet applied:
-    /// a number, or the probability of label 1.
+    /// a number, the probability of label 1, or the mean of a count.
     pub fn predict(&self, features: &[f64], w: &[f64]) -> f64 {
         let mut z = dot(features, &w[..features.len()]);
         let mut length2 = norm2(features);
@@ -310,10 +152,7 @@ impl Model {
         {
             z *= norm / length2.sqrt();
         }
-        match self.loss {
-            Loss::Logistic => loss::sigmoid(z),
-            Loss::Squared | Loss::Huber(_) => z,
-        }
+        self.loss.prediction(z)
     }
 }
 
@@ -339,9 +178,20 @@ mod tests {
         Arc::new(Dataset::new(columns, features, targets).unwrap())
     }
 
-    fn models() -> [Model; 3] {
+    fn models() -> [Model; 5] {
         let base = Model { loss: Loss::Squared, regularisation: 0.1, bias: false, feature_norm: None };
-        [base, Model { loss: Loss::Huber(0.7), ..base }, Model { loss: Loss::Logistic, ..base }]
+        [Loss::Squared, Loss::Huber(0.7), Loss::Logistic, Loss::Poisson, Loss::Quantile(0.3)]
+            .map(|loss| Model { loss, ..base })
+    }
+
+    #[test]
+    fn clipped_features_bound_the_gradient_where_the_slope_is_bounded() {
+        let bounds = models().map(|model| {
+            let model = Model { feature_norm: Some(2.0), ..model };
+            model.enforced_bound().map(Bound::value)
+        });
+        assert_eq!(bounds, [None, Some(2.8), Some(2.0), None, Some(1.4)]);
+        assert!(models().iter().all(|model| model.enforced_bound().is_none()));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! the way in or out; a mean or a filter of such models is rounded to f32 again before anybody is served with it.
 
 use super::neural::{Bench, Descent, Diverged, Goal, Layer, Narrow, Net, Pull, Role, train};
+use super::settings::{self, NetLoss};
 use crate::dataset::Dataset;
-use crate::params::{Value, Values, suggest};
+use crate::params::suggest;
 use crate::rng::Random;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,22 +35,25 @@ impl NetModel {
         Self { net: Arc::new(net) }
     }
 
-    /// From the values of `[model]`; `classes` and `shape` are what the data say of themselves.
-    pub fn of(values: &Values, classes: Option<usize>, shape: Option<[usize; 3]>) -> Result<Self, String> {
-        let goal = match values.text("loss") {
-            Some("squared") => Goal::Squared,
-            _ => Goal::CrossEntropy,
+    /// From the keys of its kind; `classes` and `shape` are what the data say of themselves.
+    pub fn of(
+        keys: &settings::Net,
+        classes: Option<usize>,
+        shape: Option<[usize; 3]>,
+    ) -> Result<Self, String> {
+        let goal = match keys.loss {
+            NetLoss::Squared => Goal::Squared,
+            NetLoss::CrossEntropy => Goal::CrossEntropy,
         };
-        let asked = values.integer("classes").and_then(|classes| usize::try_from(classes).ok());
         let outputs = match goal {
             Goal::Squared => 1,
-            Goal::CrossEntropy => asked.or(classes).ok_or(
+            Goal::CrossEntropy => keys.classes.or(classes).ok_or(
                 "kind = \"net\" with cross-entropy needs `model.classes`: how many classes there are; their labels go \
                  from 0 to one less",
             )?,
         };
-        let given = given_shape(values)?;
-        let (input, layers) = match (values.text("net"), values.list("layers")) {
+        let given = given_shape(&keys.input)?;
+        let (input, layers) = match (keys.net.as_deref(), keys.layers.as_slice()) {
             (Some(_), [_, ..]) => {
                 return Err("`net` names a whole net and `layers` describes one: keep one of the two".into());
             }
@@ -65,7 +69,6 @@ impl NetModel {
                 )?;
                 let mut layers = Vec::with_capacity(words.len());
                 for (number, word) in words.iter().enumerate() {
-                    let Value::Text(word) = word else { continue };
                     layers
                         .push(Layer::parse(word).map_err(|wrong| format!("layer {}: {wrong}", number + 1))?);
                 }
@@ -214,13 +217,6 @@ impl NetModel {
     }
 }
 
-/// Rounds parameters to those of a net.
-pub(super) fn round_to_narrow(w: &mut [f64]) {
-    for value in w {
-        *value = f64::from(*value as f32);
-    }
-}
-
 /// The loss of one record from a net's outputs.
 pub fn loss(goal: Goal, z: &[f32], y: f64) -> f64 {
     match goal {
@@ -243,18 +239,10 @@ fn widen(values: &[f32]) -> Vec<f64> {
 }
 
 /// `model.input`.
-fn given_shape(values: &Values) -> Result<Option<[usize; 3]>, String> {
-    let list = values.list("input");
-    if list.is_empty() {
-        return Ok(None);
-    }
-    let size = |value: &Value| match value {
-        Value::Integer(size) => usize::try_from(*size).ok(),
-        _ => None,
-    };
-    let sizes: Vec<usize> = list.iter().filter_map(size).collect();
-    match sizes.try_into() {
-        Ok(shape) => Ok(Some(shape)),
-        Err(_) => Err("`input` is [channels, height, width]: three whole numbers above 0".into()),
+fn given_shape(sizes: &[usize]) -> Result<Option<[usize; 3]>, String> {
+    match sizes {
+        [] => Ok(None),
+        [channels, height, width] => Ok(Some([*channels, *height, *width])),
+        _ => Err("`input` is [channels, height, width]: three whole numbers above 0".into()),
     }
 }

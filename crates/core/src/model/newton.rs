@@ -68,7 +68,7 @@ impl Curved {
             *z = dot(data.row(i), w);
         }
         let y = data.targets();
-        let scale = 1.0 + curvature * norm2(w).sqrt();
+        let scale = 1.0 + curvature * norm2(w).sqrt() + largest_terms(self.loss, data, &self.weights);
         let value = |t: f64, a: &[f64], delta: &[f64], ga: &[f64], gd: &[f64], z: &[f64]| {
             let mut sum = 0.0;
             for i in 0..n {
@@ -138,6 +138,20 @@ impl Curved {
     }
 }
 
+/// How large the terms of the gradient are at a solution, where that is not about 1: counts have no unit.
+fn largest_terms(loss: Loss, data: &Dataset, weights: &[f64]) -> f64 {
+    match loss {
+        Loss::Squared | Loss::Huber(_) | Loss::Logistic | Loss::Quantile(_) => 0.0,
+        Loss::Poisson => {
+            let mut sum = 0.0;
+            for (i, y) in data.targets().iter().enumerate() {
+                sum += weights[i] * y * norm2(data.row(i)).sqrt();
+            }
+            sum
+        }
+    }
+}
+
 fn multiply(square: &[f64], x: &[f64], out: &mut [f64]) {
     for (row, out) in square.chunks_exact(x.len()).zip(out) {
         *out = dot(row, x);
@@ -171,7 +185,7 @@ pub(super) fn in_parameters(
     let (n, d) = (data.rows(), data.columns());
     let y = data.targets();
     let middle = w.to_vec();
-    let scale = 1.0 + curvature * norm2(w).sqrt();
+    let scale = 1.0 + curvature * norm2(w).sqrt() + largest_terms(loss, data, weights);
     let mut gradient = vec![0.0; d];
     let mut z: Vec<f64> = (0..n).map(|i| dot(data.row(i), w)).collect();
     let value = |w: &[f64]| {

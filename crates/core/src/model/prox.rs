@@ -14,6 +14,7 @@
 //! ```
 
 use super::newton::{self, Curved};
+use super::quantile::Pinball;
 use super::{Loss, Model};
 use crate::dataset::Dataset;
 use crate::numeric::{
@@ -43,6 +44,7 @@ enum Form {
     RidgeRows(Cholesky),
     RidgeColumns { factor: Cholesky, moment: Vec<f64> },
     Curved(Curved),
+    Kinked(Pinball),
 }
 
 impl Prox {
@@ -50,9 +52,8 @@ impl Prox {
     pub fn new(model: &Model, data: Arc<Dataset>, strength: f64, penalty: f64) -> Result<Self, Unsolved> {
         let (rows, columns) = (data.rows(), data.columns());
         let curvature = 2.0 * strength + penalty;
-        if curvature <= 0.0 {
-            return Err(Unsolved("without regularisation or penalty it has no unique solution"));
-        }
+        check_curvature(curvature)?;
+        check(model.loss, &data)?;
         let singular = Unsolved("its system is singular");
         let form = match model.loss {
             Loss::Squared if rows <= columns => {
@@ -71,23 +72,22 @@ impl Prox {
                 }
                 Form::RidgeColumns { factor: Cholesky::factor(gram, columns).ok_or(singular)?, moment }
             }
-            loss => Form::Curved(Curved::new(loss, &data)),
+            loss @ (Loss::Huber(_) | Loss::Logistic | Loss::Poisson) => {
+                Form::Curved(Curved::new(loss, &data))
+            }
+            Loss::Quantile(level) => Form::Kinked(Pinball::new(level, &data, vec![1.0 / rows as f64; rows])?),
         };
         Ok(Self { data, penalty, curvature, form })
     }
 
-    /// The number of parameters.
-    pub fn dimension(&self) -> usize {
-        self.data.columns()
-    }
-
-    /// The records of the problem.
-    pub fn data(&self) -> &Arc<Dataset> {
-        &self.data
+    /// rho: the weight of the step.
+    pub fn weight(&self) -> f64 {
+        self.penalty
     }
 
     /// Writes `prox(centre)` to `out`. `work` is scratch space that keeps its allocation.
     ///
+    /// The quantile loss is solved until its optimality conditions hold to 1e-12 of the numbers in them.
     /// Curved losses are solved until the gradient is below 1e-12 relative to the scale
     /// of the problem, always from the centre: the result depends on the data and the centre alone,
     /// never on what the client computed before.
@@ -113,9 +113,31 @@ impl Prox {
                 }
                 curved.solve(&self.data, self.curvature, out, work)?;
             }
+            Form::Kinked(pinball) => {
+                for (out, centre) in out.iter_mut().zip(centre) {
+                    *out = pull * centre;
+                }
+                pinball.solve(&self.data, self.curvature, out, work)?;
+            }
         }
         Ok(())
     }
+}
+
+/// Whether regularisation and penalty make the solution unique.
+pub(super) fn check_curvature(curvature: f64) -> Result<(), Unsolved> {
+    if curvature <= 0.0 || curvature.is_nan() {
+        return Err(Unsolved("without regularisation or penalty it has no unique solution"));
+    }
+    Ok(())
+}
+
+/// Whether the targets are ones of a loss that cannot be solved for others.
+pub(super) fn check(loss: Loss, data: &Dataset) -> Result<(), Unsolved> {
+    if loss == Loss::Poisson && !data.targets().iter().all(|y| loss.takes(*y)) {
+        return Err(Unsolved("a Poisson model is one of counts, and one of its targets is negative"));
+    }
+    Ok(())
 }
 
 /// The minimiser of `sum_i weight_i loss(x_i'w, y_i) + strength |w|^2` on prepared data.
@@ -125,7 +147,15 @@ pub fn fit(model: &Model, data: &Dataset, weights: &[f64], strength: f64) -> Res
             "without regularisation and with fewer records than parameters it has no unique solution",
         ));
     }
+    check(model.loss, data)?;
     let mut w = vec![0.0; data.columns()];
+    if let Loss::Quantile(level) = model.loss {
+        if strength <= 0.0 {
+            return Err(Unsolved("without regularisation a quantile model has no unique solution"));
+        }
+        Pinball::new(level, data, weights.to_vec())?.solve(data, 2.0 * strength, &mut w, &mut Vec::new())?;
+        return Ok(w);
+    }
     newton::in_parameters(model.loss, data, weights, 2.0 * strength, &mut w)?;
     Ok(w)
 }
@@ -138,7 +168,7 @@ mod tests {
 
     fn check(loss: Loss, rows: usize, columns: usize) {
         let model = Model { loss, regularisation: 0.0, bias: false, feature_norm: None };
-        let data = sample(rows, columns, loss == Loss::Logistic);
+        let data = sample(rows, columns, matches!(loss, Loss::Logistic | Loss::Poisson));
         let (strength, penalty) = (0.02, 1.3);
         let prox = Prox::new(&model, Arc::clone(&data), strength, penalty).unwrap();
         let centre: Vec<f64> = (0..columns).map(|j| 3.0 * (j as f64).sin()).collect();
@@ -156,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_step_is_stationary_on_both_sides_of_x() {
-        for loss in [Loss::Squared, Loss::Huber(0.3), Loss::Logistic] {
+        for loss in [Loss::Squared, Loss::Huber(0.3), Loss::Logistic, Loss::Poisson] {
             for (rows, columns) in [(1, 1), (1, 8), (5, 12), (8, 8), (30, 6), (40, 3)] {
                 check(loss, rows, columns);
             }
@@ -165,9 +195,9 @@ mod tests {
 
     #[test]
     fn a_fit_is_the_proximal_step_without_a_centre() {
-        for loss in [Loss::Squared, Loss::Huber(0.3), Loss::Logistic] {
+        for loss in [Loss::Squared, Loss::Huber(0.3), Loss::Logistic, Loss::Poisson, Loss::Quantile(0.7)] {
             let model = Model { loss, regularisation: 0.0, bias: false, feature_norm: None };
-            let data = sample(9, 14, loss == Loss::Logistic);
+            let data = sample(9, 14, matches!(loss, Loss::Logistic | Loss::Poisson));
             let prox = Prox::new(&model, Arc::clone(&data), 0.05, 0.0).unwrap();
             let mut w = vec![0.0; 14];
             prox.solve(&[0.0; 14], &mut w, &mut Vec::new()).unwrap();
@@ -175,6 +205,36 @@ mod tests {
             let gap = crate::numeric::distance2(&w, &fitted).sqrt();
             assert!(gap < 1e-9, "{loss:?}: {gap}");
         }
+    }
+
+    /// From where exp(z) overflows, from where it is zero, and with counts by the thousand.
+    #[test]
+    fn counts_are_fitted_from_any_centre() {
+        let model = Model { loss: Loss::Poisson, regularisation: 0.0, bias: false, feature_norm: None };
+        for (rows, columns) in [(3, 5), (30, 2)] {
+            let data = sample(rows, columns, true);
+            let counts = data.targets().iter().map(|y| 4000.0 * y).collect();
+            let many = Arc::new(Dataset::new(columns, data.features().to_vec(), counts).unwrap());
+            for data in [data, many] {
+                for size in [-900.0, -60.0, 0.0, 60.0, 900.0] {
+                    let prox = Prox::new(&model, Arc::clone(&data), 0.01, 0.5).unwrap();
+                    let centre = vec![size; columns];
+                    let mut w = vec![0.0; columns];
+                    let end = prox.solve(&centre, &mut w, &mut Vec::new());
+                    assert!(end.is_ok(), "{rows} x {columns} from {size}: {end:?}");
+                    let mut gradient = vec![0.0; columns];
+                    model.gradient(&data, 0.01, &w, 1.0, &mut gradient, &mut Vec::new());
+                    for ((g, w), v) in gradient.iter_mut().zip(&w).zip(&centre) {
+                        *g += 0.5 * (w - v);
+                    }
+                    let gap = norm2(&gradient).sqrt();
+                    assert!(gap < 1e-11 * (4000.0 + size.abs()), "{rows} x {columns} from {size}: {gap:e}");
+                }
+            }
+        }
+        let negative = Arc::new(Dataset::new(1, vec![1.0], vec![-1.0]).unwrap());
+        assert!(Prox::new(&model, Arc::clone(&negative), 0.1, 1.0).is_err());
+        assert!(fit(&model, &negative, &[1.0], 0.1).is_err());
     }
 
     #[test]

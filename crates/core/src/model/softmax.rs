@@ -12,12 +12,17 @@
 //! probabilities are those of a logistic model with the vector `w_1 - w_0` and half the strength.
 //!
 //! The fit is Newton's method with conjugate gradients, always from zero and in a fixed order: it ends where the gradient is
-//! below 1e-10 of what it was at zero (where rounding hides any progress, below 1e-7).
+//! below 1e-10 of what it was at zero (where rounding hides any progress, below 1e-7). The proximal step around a centre v
+//! is the same with the squares completed, from m on:
+//!
+//! ```text
+//! strength |w|^2 + (weight/2) |w - v|^2 = (c/2) |w - m|^2 + constant,   c = 2 strength + weight,   m = (weight/c) v
+//! ```
 
 use super::prox::Unsolved;
+use super::settings;
 use crate::dataset::Dataset;
-use crate::numeric::{axpy, dot, exp, ln, norm2, scale};
-use crate::params::Values;
+use crate::numeric::{axpy, distance2, dot, exp, ln, norm2, scale};
 use std::sync::Arc;
 
 /// Size of the gradient, relative to that at zero, at which a problem counts as solved.
@@ -43,20 +48,16 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    /// A model from the values of `[model]`; `known` is the number of classes of the data, where they say.
-    pub fn new(values: &Values, known: Option<usize>) -> Result<Self, String> {
-        if values.number("huber").is_some() {
-            return Err("`huber` belongs to kind = \"ridge\"".into());
-        }
-        let asked = values.integer("classes").and_then(|classes| usize::try_from(classes).ok());
-        let classes = asked.or(known).ok_or(
+    /// A model from the keys of its kind; `known` is the number of classes of the data, where they say.
+    pub fn new(keys: &settings::Softmax, known: Option<usize>) -> Result<Self, String> {
+        let classes = keys.classes.or(known).ok_or(
             "kind = \"softmax\" needs `model.classes`: how many classes there are; their labels go from 0 to one less",
         )?;
         Ok(Self {
             classes,
-            regularisation: values.number("regularisation").unwrap_or(0.01),
-            bias: values.flag("bias"),
-            feature_norm: values.number("feature_norm"),
+            regularisation: keys.weight.regularisation,
+            bias: keys.weight.bias,
+            feature_norm: keys.product.feature_norm,
         })
     }
 
@@ -122,7 +123,45 @@ impl Softmax {
         if strength <= 0.0 {
             return Err(Unsolved("without regularisation a softmax model has no unique solution"));
         }
-        Fit { model: self, data, weights, strength }.solve()
+        let mut w = vec![0.0; self.classes * data.columns()];
+        Fit { model: self, data, weights, strength, middle: &w.clone(), least: 0.0, products: 0.0 }
+            .solve(&mut w)?;
+        Ok(w)
+    }
+
+    /// Writes the minimiser of `objective(w) + (weight/2) |w - centre|^2` on prepared records to `out`: the gradient is
+    /// below 1e-10 of what it is at the start, or of `1 + c |m|` where that is more.
+    pub fn prox(
+        &self,
+        data: &Dataset,
+        strength: f64,
+        centre: &[f64],
+        weight: f64,
+        out: &mut [f64],
+    ) -> Result<(), Unsolved> {
+        let curvature = 2.0 * strength + weight;
+        if curvature <= 0.0 || curvature.is_nan() {
+            return Err(Unsolved("without regularisation or penalty a softmax model has no unique solution"));
+        }
+        let weights = vec![1.0 / data.rows() as f64; data.rows()];
+        for (out, centre) in out.iter_mut().zip(centre) {
+            *out = weight / curvature * centre;
+        }
+        let middle = out.to_vec();
+        let length = norm2(&middle).sqrt();
+        let least = 1.0 + curvature * length;
+        let longest = (0..data.rows()).map(|i| norm2(data.row(i)).sqrt()).fold(0.0, f64::max);
+        let products = 1.0 + longest * length;
+        Fit {
+            model: self,
+            data,
+            weights: &weights,
+            strength: 0.5 * curvature,
+            middle: &middle,
+            least,
+            products,
+        }
+        .solve(out)
     }
 }
 
@@ -161,14 +200,21 @@ struct Fit<'a> {
     data: &'a Dataset,
     weights: &'a [f64],
     strength: f64,
+    /// m: the regulariser is `strength |w - m|^2`.
+    middle: &'a [f64],
+    /// The gradient is compared with its size at the start, or with this where it is more.
+    least: f64,
+    /// How large the products x'w are where it starts, whose rounding the value has.
+    products: f64,
 }
 
 impl Fit<'_> {
     /// The value at w, its gradient, and the probabilities of every record.
     fn value(&self, w: &[f64], gradient: &mut [f64], all: &mut [f64]) -> f64 {
-        gradient.copy_from_slice(w);
-        scale(2.0 * self.strength, gradient);
-        let mut sum = self.strength * norm2(w);
+        for ((gradient, w), middle) in gradient.iter_mut().zip(w).zip(self.middle) {
+            *gradient = 2.0 * self.strength * (w - middle);
+        }
+        let mut sum = self.strength * distance2(w, self.middle);
         for (i, p) in all.chunks_exact_mut(self.model.classes).enumerate() {
             let (row, y) = (self.data.row(i), self.data.targets()[i]);
             sum += self.weights[i] * probabilities(row, y, w, p);
@@ -227,20 +273,23 @@ impl Fit<'_> {
         d
     }
 
-    fn solve(&self) -> Result<Vec<f64>, Unsolved> {
-        let length = self.model.classes * self.data.columns();
-        let (mut w, mut gradient) = (vec![0.0; length], vec![0.0; length]);
+    /// Moves w, where it starts, to the minimiser.
+    fn solve(&self, out: &mut [f64]) -> Result<(), Unsolved> {
+        let mut w = out.to_vec();
+        let mut gradient = vec![0.0; w.len()];
         let mut all = vec![0.0; self.data.rows() * self.model.classes];
         let mut now = self.value(&w, &mut gradient, &mut all);
         let first = norm2(&gradient).sqrt();
         if !first.is_finite() {
             return Err(Unsolved("its records or labels are out of range"));
         }
+        let first = first.max(self.least);
         let (mut trial, mut trial_gradient, mut trial_all) = (w.clone(), gradient.clone(), all.clone());
         for _ in 0..ITERATIONS {
             let size = norm2(&gradient).sqrt();
             if size <= TOLERANCE * first {
-                return Ok(w);
+                out.copy_from_slice(&w);
+                return Ok(());
             }
             let d = self.direction(&all, &gradient, (size / first).sqrt().min(0.1));
             let descent = -dot(&gradient, &d);
@@ -251,7 +300,7 @@ impl Fit<'_> {
                 axpy(step, &d, &mut trial);
                 let value = self.value(&trial, &mut trial_gradient, &mut trial_all);
                 // Near the end rounding hides the decrease of the value, but not that of the gradient.
-                let hidden = step * descent <= 1e-12 * now.abs();
+                let hidden = step * descent <= 1e-12 * now.abs().max(self.products);
                 if value <= now - 1e-4 * step * descent
                     || (hidden && norm2(&trial_gradient).sqrt() <= 0.5 * size)
                 {
@@ -262,12 +311,11 @@ impl Fit<'_> {
                 step *= 0.5;
             }
             if !found {
-                let end = if size <= BLIND * first {
-                    Ok(w)
-                } else {
-                    Err(Unsolved("Newton's method found no decrease"))
-                };
-                return end;
+                if size > BLIND * first {
+                    return Err(Unsolved("Newton's method found no decrease"));
+                }
+                out.copy_from_slice(&w);
+                return Ok(());
             }
             std::mem::swap(&mut w, &mut trial);
             std::mem::swap(&mut gradient, &mut trial_gradient);
@@ -329,6 +377,43 @@ mod tests {
             model.gradient(&data, strength, &w, 1.0, &mut gradient);
             assert!(norm2(&gradient).sqrt() < 1e-9, "{rows} x {columns}: {}", norm2(&gradient).sqrt());
         }
+    }
+
+    #[test]
+    fn a_proximal_step_is_stationary_whatever_the_shape_and_the_centre() {
+        for (rows, columns, classes) in [(1, 1, 2), (3, 20, 4), (60, 5, 6), (200, 12, 3)] {
+            let (model, data) = (model(classes), sample(rows, columns, classes as u32));
+            for (strength, weight, size) in
+                [(0.0, 1.0, 0.0), (0.01, 0.4, 1.0), (1e-4, 3.0, 30.0), (0.2, 0.0, 5.0)]
+            {
+                let mut rng = PublicRng::named(7, "softmax centre", rows as u32, 0);
+                let centre: Vec<f64> = (0..classes * columns).map(|_| size * rng.normal()).collect();
+                let (mut w, mut again) = (vec![f64::NAN; centre.len()], vec![0.0; centre.len()]);
+                model.prox(&data, strength, &centre, weight, &mut w).unwrap();
+                let mut gradient = vec![0.0; w.len()];
+                model.gradient(&data, strength, &w, 1.0, &mut gradient);
+                for ((g, w), v) in gradient.iter_mut().zip(&w).zip(&centre) {
+                    *g += weight * (w - v);
+                }
+                let gap = norm2(&gradient).sqrt() / (1.0 + weight * norm2(&centre).sqrt());
+                assert!(gap < 1e-9, "{rows} x {columns}, {strength}, {weight}, {size}: {gap:e}");
+                model.prox(&data, strength, &centre, weight, &mut again).unwrap();
+                assert_eq!(w, again);
+            }
+        }
+        let (mut w, data) = ([0.0; 2], sample(4, 1, 2));
+        assert!(model(2).prox(&data, 0.1, &[f64::NAN; 2], 1.0, &mut w).is_err());
+        assert!(model(2).prox(&data, 0.0, &[0.0; 2], 0.0, &mut w).is_err());
+    }
+
+    /// Around zero with a weight of twice the strength it is the fit.
+    #[test]
+    fn a_proximal_step_around_zero_is_a_fit() {
+        let data = sample(40, 3, 3);
+        let fitted = model(3).fit(&data, &[1.0 / 40.0; 40], 0.5).unwrap();
+        let mut w = [0.0; 9];
+        model(3).prox(&data, 0.0, &[0.0; 9], 1.0, &mut w).unwrap();
+        assert!(distance2(&w, &fitted).sqrt() < 1e-9);
     }
 
     #[test]

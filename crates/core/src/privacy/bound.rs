@@ -7,6 +7,8 @@ pub enum Trust {
     Enforced,
     /// Somebody said so. Ledger, command line and report repeat that.
     Assumed,
+    /// The learner said so, and nothing has checked it. Refused where privacy is demanded.
+    Claimed,
     /// A paper says so, and an audit has shown that it does not hold: kept to reproduce the paper.
     Refuted,
 }
@@ -17,12 +19,16 @@ impl Trust {
         match self {
             Trust::Enforced => "enforced",
             Trust::Assumed => "assumed, not enforced",
+            Trust::Claimed => "claimed by the learner, not checked",
             Trust::Refuted => "refuted by audit: no guarantee",
         }
     }
 }
 
 /// A bound on the norm of one record's gradient.
+///
+/// Everybody can assume or claim one. That it is enforced only privacy code says: no function outside of this crate
+/// returns such a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
     value: f64,
@@ -35,13 +41,18 @@ impl Bound {
         Self { value, trust: Trust::Assumed }
     }
 
+    /// A bound that a learner states of itself.
+    pub fn claimed(value: f64) -> Self {
+        Self { value, trust: Trust::Claimed }
+    }
+
     /// A bound that a paper states and an audit has refuted.
     pub fn refuted(value: f64) -> Self {
         Self { value, trust: Trust::Refuted }
     }
 
-    /// A bound that the calling code enforces; only the models of this crate do.
-    pub(crate) fn enforced(value: f64) -> Self {
+    /// A bound that privacy code certifies: a clip, or the proofs of [`certify`](super::certify).
+    pub(super) fn enforced(value: f64) -> Self {
         Self { value, trust: Trust::Enforced }
     }
 

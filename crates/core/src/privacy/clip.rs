@@ -23,19 +23,24 @@ impl Clip {
         (norm >= 1e-250).then_some(Self(norm))
     }
 
-    /// The bound that the clip enforces on one vector.
-    pub fn bound(self) -> Bound {
+    /// The norm that it clips to.
+    pub fn norm(self) -> f64 {
+        self.0
+    }
+
+    /// The bound that the clip enforces on one vector. Who is handed it has still to clip, so it stays in the crate.
+    pub(crate) fn bound(self) -> Bound {
         Bound::enforced(self.0)
     }
 
     /// Clips one vector: an update as a whole, or the gradient of one record.
-    pub fn apply(self, vector: &mut [f64]) -> Result<Bound, NotFinite> {
+    pub fn apply(self, vector: &mut [f64]) -> Result<(), NotFinite> {
         if vector.iter().any(|x| !x.is_finite()) {
             return Err(NotFinite);
         }
         let largest = vector.iter().fold(0.0f64, |most, x| most.max(x.abs()));
         if self.0.is_infinite() || largest == 0.0 {
-            return Ok(self.bound());
+            return Ok(());
         }
         // Powers of two bring the largest number near 1, so that no square over- or underflows.
         let shift = libm::ilogb(largest);
@@ -47,25 +52,25 @@ impl Clip {
         // roundings. Beyond 2^40 numbers this would be worth a second thought.
         let doubt = (vector.len() as f64 + 8.0) * f64::EPSILON;
         if norm * (1.0 + doubt) <= bound {
-            return Ok(self.bound());
+            return Ok(());
         }
         let factor = bound / norm * (1.0 - 2.0 * doubt);
         for x in vector {
             // Where the product is too small to be rounded relatively, it is far below the bound's last bit.
             *x *= factor;
         }
-        Ok(self.bound())
+        Ok(())
     }
 
     /// Clips every row of a matrix that is stored row after row: one record each.
-    pub fn records(self, rows: &mut [f64], width: usize) -> Result<Bound, NotFinite> {
+    pub fn records(self, rows: &mut [f64], width: usize) -> Result<(), NotFinite> {
         if rows.iter().any(|x| !x.is_finite()) {
             return Err(NotFinite);
         }
         for row in rows.chunks_mut(width.max(1)) {
             self.apply(row)?;
         }
-        Ok(self.bound())
+        Ok(())
     }
 }
 
@@ -93,7 +98,7 @@ mod tests {
             let mut vector: Vec<f64> = direction.iter().map(|x| x * bound * libm::ldexp(1.0, size)).collect();
             let before = vector.clone();
             let clip = Clip::new(bound).unwrap();
-            prop_assert_eq!(clip.apply(&mut vector).unwrap().value(), bound);
+            clip.apply(&mut vector).unwrap();
             prop_assert!(within(&vector, bound));
             let norm = before.iter().map(|x| x * x).sum::<f64>().sqrt();
             if norm < bound * (1.0 - 1e-13) {
@@ -133,7 +138,7 @@ mod tests {
     #[test]
     fn extremes() {
         let clip =
-            |norm: f64, mut vector: Vec<f64>| Clip::new(norm).unwrap().apply(&mut vector).map(|_| vector);
+            |norm: f64, mut vector: Vec<f64>| Clip::new(norm).unwrap().apply(&mut vector).map(|()| vector);
         let odd = vec![1e300, -0.0, 5e-324, f64::MAX];
         let same = clip(f64::INFINITY, odd.clone()).unwrap();
         assert!(same.iter().zip(&odd).all(|(a, b)| a.to_bits() == b.to_bits()));
@@ -156,7 +161,8 @@ mod tests {
     fn records_are_clipped_one_by_one_or_not_at_all() {
         let clip = Clip::new(1.0).unwrap();
         let mut rows = vec![0.3, 0.4, 3.0, 4.0];
-        let bound = clip.records(&mut rows, 2).unwrap();
+        clip.records(&mut rows, 2).unwrap();
+        let bound = clip.bound();
         assert_eq!((bound.value(), bound.trust()), (1.0, crate::privacy::Trust::Enforced));
         assert_eq!(rows[..2], [0.3, 0.4]);
         assert!((rows[2] - 0.6).abs() < 1e-14 && (rows[3] - 0.8).abs() < 1e-14);

@@ -1,12 +1,14 @@
 //! The gate: the one way out of a client.
 
+use super::bound::Trust;
 use super::ledger::{Account, Charge, Cost};
 use super::mechanism::{Mechanism, SampledSum};
-use super::released::Released;
-use crate::codec::{Codec, Count, Digest};
-use crate::model::neural::Bench;
+use super::plan::Privacy;
+use super::released::{Brand, Released};
+use crate::codec::{Codec, Count, Damaged, Digest, Reader, Sink};
 use crate::rng::{PrivateRng, Random};
 use crate::round::Key;
+use std::marker::PhantomData;
 use thiserror::Error;
 
 /// Why a client sent nothing. A refusal is an answer like an upload, and costs nothing.
@@ -23,9 +25,20 @@ pub enum Refusal {
     Unsolved,
     /// The client's training gave numbers that are not finite.
     Diverged,
+    /// A reason that the client keeps to itself: all that a server sees of a refusal where privacy is demanded.
+    Undisclosed,
 }
 
 impl Refusal {
+    const ALL: [Refusal; 6] = [
+        Refusal::Budget,
+        Refusal::NotPrivate,
+        Refusal::NoMechanism,
+        Refusal::Unsolved,
+        Refusal::Diverged,
+        Refusal::Undisclosed,
+    ];
+
     /// The reason as a constant.
     pub fn words(self) -> &'static str {
         match self {
@@ -34,45 +47,73 @@ impl Refusal {
             Refusal::NoMechanism => "no mechanism can be built for this release",
             Refusal::Unsolved => "the client's problem was not solved",
             Refusal::Diverged => "the loss of the client's training grew beyond all bounds",
+            Refusal::Undisclosed => "the client keeps its reason to itself",
         }
+    }
+
+    /// What a server sees of it. Why a client refuses may depend on its records, so where privacy is demanded every
+    /// refusal looks the same.
+    #[must_use]
+    pub fn shown(self, privacy: &Privacy) -> Self {
+        if privacy.demanded() { Refusal::Undisclosed } else { self }
+    }
+
+    /// Its number in records and messages.
+    pub(crate) fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The reason of this number.
+    pub(crate) fn of_code(code: u8) -> Result<Self, Damaged> {
+        Self::ALL.get(usize::from(code)).copied().ok_or(Damaged)
+    }
+}
+
+impl Codec for Refusal {
+    fn schema() -> String {
+        "refusal".into()
+    }
+    fn put<S: Sink>(&self, sink: &mut S) {
+        self.code().put(sink);
+    }
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Self::of_code(u8::get(reader)?)
     }
 }
 
 /// What one client may do in one step: release, disclose, draw private randomness.
 ///
 /// Charges are kept aside until the machine commits them together with the bytes that leave; a step that
-/// ends in a refusal pays nothing.
-pub struct Gate<'a> {
-    account: &'a Account,
-    pending: &'a mut Vec<Charge>,
-    secret: &'a [u8; 32],
+/// ends in a refusal pays nothing. `'g` stands for this gate alone: what passed it is [`Released<'g, _>`](Released).
+pub struct Gate<'g> {
+    account: &'g Account,
+    pending: &'g mut Vec<Charge>,
+    secret: &'g [u8; 32],
     step: u32,
     /// How many releases there were in this step; charges that are alike are one, so their number is not it.
     number: u32,
-    asked: &'a dyn Fn(&mut Digest),
+    asked: &'g dyn Fn(&mut Digest),
     demands_privacy: bool,
-    /// Scratch space of this thread. Its contents are whatever an earlier client left: write before reading.
-    pub work: &'a mut Vec<f64>,
-    /// The same for nets.
-    pub bench: &'a mut Bench,
+    brand: Brand<'g>,
 }
 
-impl<'a> Gate<'a> {
+impl<'g> Gate<'g> {
     /// Opens the gate for one client and step; only the round machine holds a [`Key`].
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn open(
         _: Key,
-        account: &'a Account,
-        pending: &'a mut Vec<Charge>,
-        secret: &'a [u8; 32],
+        account: &'g Account,
+        pending: &'g mut Vec<Charge>,
+        secret: &'g [u8; 32],
         step: u32,
-        asked: &'a dyn Fn(&mut Digest),
+        asked: &'g dyn Fn(&mut Digest),
         demands_privacy: bool,
-        work: &'a mut Vec<f64>,
-        bench: &'a mut Bench,
     ) -> Self {
         pending.clear();
-        Self { account, pending, secret, step, number: 0, asked, demands_privacy, work, bench }
+        Self { account, pending, secret, step, number: 0, asked, demands_privacy, brand: PhantomData }
+    }
+
+    pub(super) fn brand(&self) -> Brand<'g> {
+        self.brand
     }
 
     /// Releases a value through a mechanism and notes the charge.
@@ -81,8 +122,9 @@ impl<'a> Gate<'a> {
         what: &'static str,
         mechanism: &M,
         mut value: M::Value,
-    ) -> Result<Released<M::Value>, Refusal> {
-        if self.demands_privacy && !mechanism.private() {
+    ) -> Result<Released<'g, M::Value>, Refusal> {
+        // A price that rests on the word of the learner protects nobody from a learner that errs.
+        if self.demands_privacy && (!mechanism.private() || mechanism.trust() == Trust::Claimed) {
             return Err(Refusal::NotPrivate);
         }
         let cost = mechanism.cost();
@@ -101,7 +143,7 @@ impl<'a> Gate<'a> {
             steps: 1,
             sampled: None,
         });
-        Ok(Released::new(value))
+        Ok(Released::new(value, self.brand))
     }
 
     /// Releases the sum of one vector per record over a Poisson sample of a client's records, drawn from a private
@@ -113,8 +155,22 @@ impl<'a> Gate<'a> {
         what: &'static str,
         sum: &SampledSum,
         records: usize,
+        each: impl FnMut(usize, &mut [f64]),
+    ) -> Result<Released<'g, Vec<f64>>, Refusal> {
+        let (mut total, mut one) = (vec![0.0; sum.length()], vec![0.0; sum.length()]);
+        self.sum_sample(what, sum, records, (&mut total, &mut one), each)?;
+        Ok(Released::new(total, self.brand))
+    }
+
+    /// Writes such a sum to `total` and notes the charge; both buffers are as long as the sum.
+    pub(super) fn sum_sample(
+        &mut self,
+        what: &'static str,
+        sum: &SampledSum,
+        records: usize,
+        (total, one): (&mut Vec<f64>, &mut [f64]),
         mut each: impl FnMut(usize, &mut [f64]),
-    ) -> Result<Released<Vec<f64>>, Refusal> {
+    ) -> Result<(), Refusal> {
         if self.demands_privacy && !sum.private() {
             return Err(Refusal::NotPrivate);
         }
@@ -125,15 +181,15 @@ impl<'a> Gate<'a> {
         self.afford(cost)?;
         let (mut sample, mut noise) =
             (self.stream("poisson sample", self.number), self.stream("noise", self.number));
-        let (mut total, mut one) = (vec![0.0; sum.length()], vec![0.0; sum.length()]);
+        total.fill(0.0);
         for record in 0..records {
             if sum.takes(sample.bits()) {
                 one.fill(0.0);
-                each(record, &mut one);
-                sum.add(&mut one, &mut total);
+                each(record, one);
+                sum.add(one, total);
             }
         }
-        sum.perturb(&mut total, &mut noise)?;
+        sum.perturb(total, &mut noise)?;
         self.number += 1;
         let charge = Charge {
             what,
@@ -152,7 +208,7 @@ impl<'a> Gate<'a> {
             }
             None => self.pending.push(charge),
         }
-        Ok(Released::new(total))
+        Ok(())
     }
 
     fn afford(&self, cost: Cost) -> Result<(), Refusal> {
@@ -166,7 +222,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Lets a value out as it is and writes that down; refused where the run demands privacy.
-    pub fn disclose<T: Codec>(&mut self, what: &'static str, value: T) -> Result<Released<T>, Refusal> {
+    pub fn disclose<T: Codec>(&mut self, what: &'static str, value: T) -> Result<Released<'g, T>, Refusal> {
         if self.demands_privacy {
             return Err(Refusal::NotPrivate);
         }
@@ -184,12 +240,13 @@ impl<'a> Gate<'a> {
             sampled: None,
         };
         self.note(charge);
-        Ok(Released::new(value))
+        Ok(Released::new(value, self.brand))
     }
 
-    /// Something that does not depend on the client's data, such as "done". Not a release.
-    pub fn nothing(&mut self) -> Released<()> {
-        Released::new(())
+    /// The default of a type: "done", or the place of something that is not part of this answer. A constant, so not a
+    /// release, and the only thing that passes without being written down.
+    pub fn nothing<T: Default + Codec>(&mut self) -> Released<'g, T> {
+        Released::new(T::default(), self.brand)
     }
 
     /// A release through a mechanism where there is one, a disclosure where there is none.
@@ -198,7 +255,7 @@ impl<'a> Gate<'a> {
         what: &'static str,
         mechanism: Option<&M>,
         value: M::Value,
-    ) -> Result<Released<M::Value>, Refusal> {
+    ) -> Result<Released<'g, M::Value>, Refusal> {
         if let Some(mechanism) = mechanism {
             return self.release(what, mechanism, value);
         }
@@ -212,5 +269,24 @@ impl<'a> Gate<'a> {
 
     fn stream(&self, purpose: &str, number: u32) -> PrivateRng {
         PrivateRng::new(self.secret, purpose, self.step, number, self.asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::{DpSgd, Sampler};
+
+    #[test]
+    fn with_privacy_every_refusal_looks_the_same() {
+        let clip = crate::privacy::Clip::new(1.0);
+        let sgd = |sampler| clip.map(|clip| DpSgd { clip, multiplier: 1.0, budget: None, sampler });
+        let Some((private, open)) = sgd(Sampler::Discrete).zip(sgd(Sampler::None)) else { panic!("no clip") };
+        for refusal in Refusal::ALL {
+            assert_eq!(Refusal::of_code(refusal.code()), Ok(refusal));
+            assert_eq!(refusal.shown(&Privacy::DpSgd(private)), Refusal::Undisclosed);
+            assert_eq!(refusal.shown(&Privacy::DpSgd(open)), refusal);
+            assert_eq!(refusal.shown(&Privacy::None), refusal);
+        }
     }
 }

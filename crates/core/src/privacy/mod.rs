@@ -1,10 +1,12 @@
 //! What may leave a client, at which price, and where that is written down.
 //!
-//! - [`Released`] is the only thing a client can send; only the [`Gate`] makes one.
+//! - [`Released`] is the only thing a client can send; only the [`Gate`] makes one. What the server gets is made of it by a
+//!   function without access to anything private.
 //! - A [`Mechanism`] is a function together with its privacy map; the map rounds up.
 //! - A [`SampledSum`] is a sum over a secret Poisson sample of the records, every term clipped: DP-SGD.
 //! - [`DiscreteGaussian`] draws the noise exactly, in whole numbers.
-//! - A [`Bound`] says where a sensitivity comes from: enforced by a [`Clip`], or assumed on trust.
+//! - A [`Bound`] says where a sensitivity comes from: enforced by a [`Clip`] or a proof, assumed on trust, or claimed by
+//!   a learner.
 //! - The [`Ledger`] keeps what was spent in whole units of zCDP; the accountant converts.
 //! - [`audit`] bounds epsilon from below by what many runs show.
 //! - A [`Chain`] is the ledger of one client's data over all runs; each line seals the ones before it. A
@@ -13,8 +15,10 @@
 mod accountant;
 pub mod audit;
 mod bound;
+pub(crate) mod certify;
 mod chain;
 mod clip;
+mod descend;
 mod discrete;
 mod gate;
 mod ledger;
@@ -31,10 +35,11 @@ pub use accountant::{
 pub use bound::{Bound, Trust};
 pub use chain::{Broken, Chain, ChainLine, Head};
 pub use clip::{Clip, NotFinite};
+pub use descend::{Anchor, Anchored};
 pub use discrete::DiscreteGaussian;
 pub use gate::{Gate, Refusal};
 pub use ledger::{Account, Charge, Cost, Draws, Ledger, Line, Tally};
 pub use mechanism::{Gaussian, Mechanism, Perturbed, SampledSum, Sampler, Symmetric};
-pub use plan::{DpSgd, LastStep, OneShot, PARAMS, Privacy, Unit, Zcdp};
+pub use plan::{BoundSource, DpSgd, LastStep, OneShot, Privacy, PrivacySettings, Protection, Unit, Zcdp};
 pub use released::Released;
 pub use statement::{Entry, Statement};

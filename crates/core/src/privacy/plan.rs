@@ -1,94 +1,73 @@
 //! The privacy a run asks for.
 
 use super::accountant::gaussian_zcdp_of_epsilon;
-use super::bound::Bound;
+use super::bound::{Bound, Trust};
+use super::certify;
 use super::clip::Clip;
 use super::mechanism::{Gaussian, SampledSum, Sampler};
-use crate::model::Problem;
+use crate::learner::Families;
 use crate::numeric::{ln, power};
-use crate::params::{Kind, Param, Preset, Values};
+use crate::params::{Kind, Preset};
+use crate::{choice, settings};
+use std::path::PathBuf;
 
-/// The keys of `[privacy]`.
-pub const PARAMS: &[Param] = &[
-    Param {
-        name: "mechanism",
-        kind: Kind::Choice(&["none", "zcdp", "dp-sgd", "one-shot", "paper"]),
-        preset: Preset::Text("none"),
-        help: "what protects an upload: nothing, Gaussian noise accounted in zCDP, clipped and noisy gradients of a secret sample of the records (for fedavg), one noisy scatter matrix from which all graphs follow (for fedgl), or the noise of the FedGL paper, which an audit has refuted",
-    },
-    Param {
-        name: "initial_budget",
-        kind: Kind::Number { least: 0.0, most: 1e3, open: true },
-        preset: Preset::Number(0.001),
-        help: "zcdp: zCDP of round 0 (phi_0); round n spends initial_budget / growth^n",
-    },
-    Param {
-        name: "growth",
-        kind: Kind::Number { least: 0.5, most: 1.0, open: false },
-        preset: Preset::Number(0.99),
-        help: "zcdp: factor of the noise variance per round (zeta)",
-    },
-    Param {
-        name: "bound",
-        kind: Kind::Choice(&["assumed", "enforced"]),
-        preset: Preset::Text("enforced"),
-        help: "zcdp: whether the gradient bound is taken on trust or enforced by clipped features",
-    },
-    Param {
-        name: "gradient_bound",
-        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-        preset: Preset::Absent,
-        help: "zcdp: the assumed bound on the norm of one record's gradient (C)",
-    },
-    Param {
-        name: "clip",
-        kind: Kind::Number { least: 0.0, most: f64::INFINITY, open: true },
-        preset: Preset::Absent,
-        help: "dp-sgd: the gradient of every record is scaled down to at most this norm; one-shot: every record, less its mean over the nodes; paper: every record's squared differences (25 where absent)",
-    },
-    Param {
-        name: "epsilon",
-        kind: Kind::Number { least: 0.0, most: 1e3, open: true },
-        preset: Preset::Absent,
-        help: "one-shot: epsilon of the one release at `delta`, priced exactly; paper: what the paper claims for the whole run",
-    },
-    Param {
-        name: "noise_multiplier",
-        kind: Kind::Number { least: SampledSum::LEAST, most: 1e6, open: false },
-        preset: Preset::Absent,
-        help: "dp-sgd: standard deviation of the noise on a sum of clipped gradients, over the clip",
-    },
-    Param {
-        name: "budget",
-        kind: Kind::Number { least: 0.0, most: 1e3, open: true },
-        preset: Preset::Absent,
-        help: "zCDP a client may spend in all, sampled releases counted as if nothing were sampled; beyond it the client refuses",
-    },
-    Param {
-        name: "sampler",
-        kind: Kind::Choice(Sampler::WORDS),
-        preset: Preset::Text("discrete"),
-        help: "what draws the noise: exact whole numbers on a grid; floating point or none at all in simulations only",
-    },
-    Param {
-        name: "ledger",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "folder of a ledger that spans runs: `budget` is then for all runs on the same data together",
-    },
-    Param {
-        name: "delta",
-        kind: Kind::Number { least: 0.0, most: 0.5, open: true },
-        preset: Preset::Number(1e-5),
-        help: "delta at which epsilon is reported",
-    },
-    Param {
-        name: "unit",
-        kind: Kind::Choice(&["record", "client"]),
-        preset: Preset::Text("record"),
-        help: "what a neighbouring data set differs in: one record of one client is replaced, or all of them",
-    },
-];
+choice! {
+    /// What protects the uploads of a run. Each word stands for a mechanism of this module; there are no others.
+    pub enum Protection {
+        /// Nothing.
+        None = "none",
+        /// Gaussian noise accounted in zCDP.
+        Zcdp = "zcdp",
+        /// Clipped and noisy gradients of a secret sample.
+        DpSgd = "dp-sgd",
+        /// One noisy scatter matrix.
+        OneShot = "one-shot",
+        /// The noise of the `FedGL` paper.
+        Paper = "paper",
+    }
+}
+
+choice! {
+    /// Where the bound on one record's gradient comes from.
+    pub enum BoundSource {
+        /// It is taken on trust.
+        Assumed = "assumed",
+        /// Clipped features enforce it.
+        Enforced = "enforced",
+    }
+}
+
+settings! {
+    /// The keys of `[privacy]`.
+    pub struct PrivacySettings {
+        mechanism: Protection => Kind::Choice(Protection::WORDS), Preset::Text("none"),
+            "what protects an upload: nothing, Gaussian noise accounted in zCDP, clipped and noisy gradients of a secret sample of the records (for fedavg), one noisy scatter matrix from which all graphs follow (for fedgl), or the noise of the FedGL paper, which an audit has refuted";
+        initial_budget: f64 => Kind::Number { least: 0.0, most: 1e3, open: true }, Preset::Number(0.001),
+            "zcdp: zCDP of round 0 (phi_0); round n spends `initial_budget / growth^n`";
+        growth: f64 => Kind::Number { least: 0.5, most: 1.0, open: false }, Preset::Number(0.99),
+            "zcdp: factor of the noise variance per round (zeta)";
+        bound: BoundSource => Kind::Choice(BoundSource::WORDS), Preset::Text("enforced"),
+            "zcdp: whether the gradient bound is taken on trust or enforced by clipped features";
+        gradient_bound: Option<f64> => Kind::ABOVE_ZERO, Preset::Absent,
+            "zcdp: the assumed bound on the norm of one record's gradient (C)";
+        clip: Option<f64> => Kind::ABOVE_ZERO, Preset::Absent,
+            "dp-sgd: the gradient of every record is scaled down to at most this norm; one-shot: every record, less its mean over the nodes; paper: every record's squared differences (25 where absent)";
+        epsilon: Option<f64> => Kind::Number { least: 0.0, most: 1e3, open: true }, Preset::Absent,
+            "one-shot: epsilon of the one release at `delta`, priced exactly; paper: what the paper claims for the whole run";
+        noise_multiplier: Option<f64> => Kind::Number { least: SampledSum::LEAST, most: 1e6, open: false }, Preset::Absent,
+            "dp-sgd: standard deviation of the noise on a sum of clipped gradients, over the clip";
+        budget: Option<f64> => Kind::Number { least: 0.0, most: 1e3, open: true }, Preset::Absent,
+            "zCDP a client may spend in all, sampled releases counted as if nothing were sampled; beyond it the client refuses";
+        sampler: Sampler => Kind::Choice(Sampler::WORDS), Preset::Text("discrete"),
+            "what draws the noise: exact whole numbers on a grid; floating point or none at all in simulations only";
+        ledger: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "folder of a ledger that spans runs: `budget` is then for all runs on the same data together";
+        delta: f64 => Kind::Number { least: 0.0, most: 0.5, open: true }, Preset::Number(1e-5),
+            "delta at which epsilon is reported";
+        unit: Unit => Kind::Choice(Unit::WORDS), Preset::Text("record"),
+            "what a neighbouring data set differs in: one record of one client is replaced, or all of them";
+    }
+}
 
 /// The privacy of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -139,18 +118,18 @@ impl OneShot {
     /// The keys it needs.
     pub const REQUIRED: &'static [&'static str] = &["clip", "epsilon"];
 
-    fn new(values: &Values) -> Result<Self, String> {
+    fn new(keys: &PrivacySettings) -> Result<Self, String> {
         let need = |key: &str| format!("mechanism = \"one-shot\" needs `{key}`");
-        let clip = values.number("clip").ok_or_else(|| need("clip"))?;
+        let clip = keys.clip.ok_or_else(|| need("clip"))?;
         let clip = Clip::new(clip)
-            .filter(|clip| clip.bound().value().is_finite())
+            .filter(|clip| clip.norm().is_finite())
             .ok_or("`clip` must be a finite number that can be clipped to")?;
-        let epsilon = values.number("epsilon").ok_or_else(|| need("epsilon"))?;
+        let epsilon = keys.epsilon.ok_or_else(|| need("epsilon"))?;
         Ok(Self {
             clip,
-            price: whole(gaussian_zcdp_of_epsilon(epsilon, values.number("delta").unwrap_or(1e-5))),
-            budget: values.number("budget"),
-            sampler: values.text("sampler").and_then(Sampler::of).unwrap_or_default(),
+            price: whole(gaussian_zcdp_of_epsilon(epsilon, keys.delta)),
+            budget: keys.budget,
+            sampler: keys.sampler,
         })
     }
 }
@@ -164,13 +143,13 @@ impl LastStep {
     /// C where the config does not say, section V-A of the paper.
     pub const CLIP: f64 = 25.0;
 
-    fn new(values: &Values) -> Result<Self, String> {
+    fn new(keys: &PrivacySettings) -> Result<Self, String> {
         Ok(Self {
-            epsilon: values.number("epsilon").ok_or("mechanism = \"paper\" needs `epsilon`")?,
-            delta: values.number("delta").unwrap_or(1e-5),
-            clip: values.number("clip").unwrap_or(Self::CLIP),
-            budget: values.number("budget"),
-            sampler: values.text("sampler").and_then(Sampler::of).unwrap_or_default(),
+            epsilon: keys.epsilon.ok_or("mechanism = \"paper\" needs `epsilon`")?,
+            delta: keys.delta,
+            clip: keys.clip.unwrap_or(Self::CLIP),
+            budget: keys.budget,
+            sampler: keys.sampler,
         })
     }
 
@@ -188,14 +167,16 @@ impl LastStep {
     }
 }
 
-/// What is protected: how much of one client's data a neighbouring data set replaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unit {
-    /// One record.
-    #[default]
-    Record,
-    /// All records of the client.
-    Client,
+choice! {
+    /// What is protected: how much of one client's data a neighbouring data set replaces.
+    #[derive(Default)]
+    pub enum Unit {
+        /// One record.
+        #[default]
+        Record = "record",
+        /// All records of the client.
+        Client = "client",
+    }
 }
 
 impl Unit {
@@ -242,15 +223,15 @@ impl DpSgd {
     /// The keys it needs.
     pub const REQUIRED: &'static [&'static str] = &["clip", "noise_multiplier"];
 
-    fn new(values: &Values) -> Result<Self, String> {
+    fn new(keys: &PrivacySettings) -> Result<Self, String> {
         let need = |key: &str| format!("mechanism = \"dp-sgd\" needs `{key}`");
-        let clip = values.number("clip").ok_or_else(|| need("clip"))?;
-        if values.text("unit") == Some("client") {
+        let clip = keys.clip.ok_or_else(|| need("clip"))?;
+        if keys.unit == Unit::Client {
             return Err("mechanism = \"dp-sgd\" clips and samples records, so it protects unit = \"record\" and no whole client".into());
         }
-        let sampler = values.text("sampler").and_then(Sampler::of).unwrap_or_default();
+        let sampler = keys.sampler;
         let clip = Clip::new(clip).ok_or("`clip` is too small to clip to")?;
-        if clip.bound().value().is_infinite() && sampler != Sampler::None {
+        if clip.norm().is_infinite() && sampler != Sampler::None {
             return Err(
                 "an infinite `clip` bounds nothing that noise could cover: it is for sampler = \"none\""
                     .into(),
@@ -258,8 +239,8 @@ impl DpSgd {
         }
         Ok(Self {
             clip,
-            multiplier: values.number("noise_multiplier").ok_or_else(|| need("noise_multiplier"))?,
-            budget: values.number("budget"),
+            multiplier: keys.noise_multiplier.ok_or_else(|| need("noise_multiplier"))?,
+            budget: keys.budget,
             sampler,
         })
     }
@@ -271,28 +252,28 @@ impl DpSgd {
 }
 
 impl Privacy {
-    /// The privacy described by the values of `[privacy]`.
-    pub fn new(values: &Values) -> Result<Self, String> {
-        match values.text("mechanism") {
-            Some("zcdp") => {}
-            Some("dp-sgd") => return DpSgd::new(values).map(Privacy::DpSgd),
-            Some("one-shot") => return OneShot::new(values).map(Privacy::OneShot),
-            Some("paper") => return LastStep::new(values).map(Privacy::Paper),
-            _ => return Ok(Privacy::None),
+    /// The privacy described by `[privacy]`.
+    pub fn new(keys: &PrivacySettings) -> Result<Self, String> {
+        match keys.mechanism {
+            Protection::None => return Ok(Privacy::None),
+            Protection::Zcdp => {}
+            Protection::DpSgd => return DpSgd::new(keys).map(Privacy::DpSgd),
+            Protection::OneShot => return OneShot::new(keys).map(Privacy::OneShot),
+            Protection::Paper => return LastStep::new(keys).map(Privacy::Paper),
         }
-        let assumed = match (values.text("bound"), values.number("gradient_bound")) {
-            (Some("assumed"), Some(bound)) => Some(Bound::assumed(bound)),
-            (Some("assumed"), None) => return Err("bound = \"assumed\" needs `gradient_bound`".into()),
-            (_, Some(_)) => return Err("`gradient_bound` is for bound = \"assumed\"; an enforced bound follows from `model.feature_norm`".into()),
-            (_, None) => None,
+        let assumed = match (keys.bound, keys.gradient_bound) {
+            (BoundSource::Assumed, Some(bound)) => Some(Bound::assumed(bound)),
+            (BoundSource::Assumed, None) => return Err("bound = \"assumed\" needs `gradient_bound`".into()),
+            (BoundSource::Enforced, Some(_)) => return Err("`gradient_bound` is for bound = \"assumed\"; an enforced bound follows from `model.feature_norm`".into()),
+            (BoundSource::Enforced, None) => None,
         };
         Ok(Privacy::Zcdp(Zcdp {
-            initial_budget: values.number("initial_budget").unwrap_or(0.001),
-            growth: values.number("growth").unwrap_or(0.99),
+            initial_budget: keys.initial_budget,
+            growth: keys.growth,
             assumed,
-            budget: values.number("budget"),
-            sampler: values.text("sampler").and_then(Sampler::of).unwrap_or_default(),
-            unit: if values.text("unit") == Some("client") { Unit::Client } else { Unit::Record },
+            budget: keys.budget,
+            sampler: keys.sampler,
+            unit: keys.unit,
         }))
     }
 
@@ -325,15 +306,16 @@ impl Privacy {
         budget.map(|budget| (budget * 1e12).floor() as u64)
     }
 
-    /// The bound behind every price, where there is one: assumed, or enforced by the model or the clip.
-    pub fn bound(&self, problem: &Problem) -> Option<Bound> {
-        match self {
+    /// Where the bound behind every price comes from, where there is one: assumed, or enforced by the model or the clip.
+    pub fn trust(&self, families: &Families) -> Option<Trust> {
+        let bound = match self {
             Privacy::None => None,
-            Privacy::Zcdp(zcdp) => zcdp.assumed.or_else(|| problem.enforced_bound()),
+            Privacy::Zcdp(zcdp) => certify::step(families.first(), zcdp.assumed).ok(),
             Privacy::DpSgd(sgd) => Some(sgd.clip.bound()),
             Privacy::OneShot(once) => Some(once.clip.bound()),
             Privacy::Paper(paper) => Some(Bound::refuted(paper.clip)),
-        }
+        };
+        bound.map(Bound::trust)
     }
 
     /// What is protected.

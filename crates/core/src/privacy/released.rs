@@ -1,55 +1,59 @@
 //! The type barrier.
 
-use crate::algorithm::Algorithm;
-use crate::round::Ask;
+use std::marker::PhantomData;
 
 /// A value that passed the gate: released by a mechanism and charged, or disclosed and written down.
 ///
 /// Reading one is harmless, making one is not. There is no public constructor, no `From`, no `Default`,
-/// no mutable access and no decoding. Post-processing takes a function pointer, which cannot capture
-/// private data, and the ask, which only the round machine makes.
+/// no mutable access, no decoding, and no way to apply a function to it: what a server gets is made of it by
+/// [`Algorithm::finish`](crate::algorithm::Algorithm::finish), which sees neither the method nor the client.
+/// Values that passed the same gate can be put side by side.
+///
+/// `'g` is the gate it passed. It can be made neither longer nor shorter, so that a value of one client and step is not
+/// the answer of another.
 ///
 /// ```compile_fail
-/// // A closure that captures private data is not a function pointer.
-/// use fedkin_core::{algorithm::Algorithm, privacy::Released, round::Ask};
-/// fn launder<A: Algorithm>(r: Released<f64>, ask: &Ask<'_, A>, private: f64) -> Released<f64> {
-///     r.post(ask, |x, _| x + private)
+/// // A private number is not a released one.
+/// use fedkin_core::privacy::Released;
+/// fn launder<'g>(released: Released<'g, f64>, private: f64) -> Released<'g, (f64, f64)> {
+///     released.zip(private)
 /// }
 /// ```
 ///
-/// The same without the capture compiles:
+/// The same with what was released compiles:
 ///
 /// ```
-/// use fedkin_core::{algorithm::Algorithm, privacy::Released, round::Ask};
-/// fn halve<A: Algorithm>(r: Released<f64>, ask: &Ask<'_, A>) -> Released<f64> {
-///     r.post(ask, |x, _| x / 2.0)
+/// use fedkin_core::privacy::Released;
+/// fn both<'g>(released: Released<'g, f64>, more: Released<'g, f64>) -> Released<'g, (f64, f64)> {
+///     released.zip(more)
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Released<T>(T);
+pub struct Released<'g, T> {
+    value: T,
+    gate: Brand<'g>,
+}
 
-impl<T> Released<T> {
-    pub(in crate::privacy) fn new(value: T) -> Self {
-        Self(value)
+/// One gate among all gates: a lifetime that stands for itself alone.
+pub(super) type Brand<'g> = PhantomData<fn(&'g ()) -> &'g ()>;
+
+impl<'g, T> Released<'g, T> {
+    pub(super) fn new(value: T, gate: Brand<'g>) -> Self {
+        Self { value, gate }
     }
 
     /// Two released values as one.
-    pub fn zip<U>(self, other: Released<U>) -> Released<(T, U)> {
-        Released((self.0, other.0))
-    }
-
-    /// A function of a released value and of what the server already knows.
-    pub fn post<A: Algorithm, U>(self, with: &Ask<'_, A>, f: fn(T, &Ask<'_, A>) -> U) -> Released<U> {
-        Released(f(self.0, with))
+    pub fn zip<U>(self, other: Released<'g, U>) -> Released<'g, (T, U)> {
+        Released { value: (self.value, other.value), gate: self.gate }
     }
 
     /// A look at the value.
     pub fn value(&self) -> &T {
-        &self.0
+        &self.value
     }
 
     /// The value. What leaves the barrier cannot come back in.
     pub fn into_inner(self) -> T {
-        self.0
+        self.value
     }
 }

@@ -3,8 +3,8 @@
 use super::Key;
 use super::mutants::{Mutant, active};
 use crate::algorithm::{Algorithm, Label, Run};
+use crate::buffers::Buffers;
 use crate::codec::{Codec, Count, Damaged, Digest};
-use crate::model::neural::Bench;
 use crate::privacy::{Account, Charge, Gate, Refusal, Statement};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -52,13 +52,18 @@ impl<'a, A: Algorithm> Ask<'a, A> {
 }
 
 /// Where the memories of clients lie that do not fit into the machine's. One place for each client; what was put last is
-/// what is there. A shelf that fails gives no bytes and says so to whoever owns it.
+/// what is there. A shelf that fails gives no bytes and says so: whoever runs the clients ends the run.
 pub trait Shelf: Send + Sync {
     /// Keeps these bytes.
     fn put(&self, place: u32, bytes: &[u8]);
     /// Gives back what was kept.
     fn get(&self, place: u32) -> Vec<u8>;
+    /// What went wrong first, in words.
+    fn failure(&self) -> Option<String>;
 }
+
+/// Makes a shelf for so many clients, or says why there is none.
+pub type MakeShelf = fn(usize) -> Result<Arc<dyn Shelf>, String>;
 
 /// A client's memory, here or on a shelf.
 pub(crate) enum Kept<M> {
@@ -171,7 +176,8 @@ impl<A: Algorithm> Client<A> {
         Ok(())
     }
 
-    /// Answers an ask. On a refusal nothing is charged and the memory stays as it was.
+    /// Answers an ask. On a refusal nothing is charged and the memory stays as it was. The error is what the server
+    /// sees of it; the desk and the statement keep the client's own reason.
     #[allow(clippy::inline_always)] // A call would pass the ask through memory, and wait for it there.
     #[inline(always)]
     pub(in crate::round) fn answer(
@@ -190,9 +196,10 @@ impl<A: Algorithm> Client<A> {
         let shelved = fetched.is_some();
         let backup = (self.account.budget.is_some() && !shelved).then(|| self.memory.look().into_owned());
         let (step, label, common, down) = (ask.step, ask.label, ask.common, ask.down);
+        let again = || Ask::<A>::new(step, label, common, down);
         let asked = |digest: &mut Digest| {
             if !active(Mutant::NoiseWithoutAsk) {
-                Ask::<A>::new(step, label, common, down).feed(digest);
+                again().feed(digest);
             }
         };
         let mut gate = Gate::open(
@@ -203,15 +210,18 @@ impl<A: Algorithm> Client<A> {
             step,
             &asked,
             run.privacy.demanded(),
-            &mut desk.work,
-            &mut desk.bench,
         );
         let memory = match (&mut fetched, &mut self.memory) {
             (Some(memory), _) | (None, Kept::Here(memory)) => memory,
-            (None, Kept::Away(..)) => return Err(Refusal::Unsolved),
+            (None, Kept::Away(..)) => {
+                desk.refusal = Some(Refusal::Unsolved);
+                return Err(Refusal::Unsolved.shown(&run.privacy));
+            }
         };
-        match algorithm.client(&self.local, memory, ask, &mut gate, spare) {
+        desk.refusal = None;
+        match algorithm.client(&self.local, memory, ask, &mut gate, &mut desk.buffers, spare) {
             Ok(released) => {
+                let up = A::finish(released.into_inner(), &again());
                 if let Some(memory) = fetched {
                     self.memory.set(memory);
                 }
@@ -219,7 +229,7 @@ impl<A: Algorithm> Client<A> {
                 if let Some(statement) = &mut self.statement {
                     statement.pay(step, &desk.pending);
                 }
-                Ok(released.into_inner())
+                Ok(up)
             }
             Err(refusal) => {
                 desk.pending.clear();
@@ -229,7 +239,8 @@ impl<A: Algorithm> Client<A> {
                 if let Some(statement) = &mut self.statement {
                     statement.refuse(step, refusal);
                 }
-                Err(refusal)
+                desk.refusal = Some(refusal);
+                Err(refusal.shown(&run.privacy))
             }
         }
     }
@@ -271,8 +282,9 @@ pub struct Scratch<A: Algorithm> {
 pub(in crate::round) struct Desk {
     /// What the last answer was charged.
     pending: Vec<Charge>,
-    work: Vec<f64>,
-    bench: Bench,
+    /// Why the last answer was a refusal, in the client's own words.
+    pub(in crate::round) refusal: Option<Refusal>,
+    buffers: Buffers,
 }
 
 impl<A: Algorithm> Scratch<A> {

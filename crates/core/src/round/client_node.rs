@@ -8,7 +8,7 @@ use super::mutants::{Mutant, active};
 use crate::algorithm::{Algorithm, DELIVER, Label, Personal};
 use crate::codec::{Bytes, Codec, Damaged, Digest, Reader, Sink};
 use crate::federation::Member;
-use crate::privacy::Chain;
+use crate::privacy::{Chain, Refusal};
 use std::sync::Arc;
 
 /// A client as a node of a network.
@@ -33,8 +33,42 @@ pub struct ClientNode<A: Algorithm> {
     over: bool,
 }
 
-/// An answer as it left, upload or refusal, and how many lines the ledger had with it.
-type Answer = (Option<Box<[u8]>>, u64);
+/// An answer as it left, and how many lines the ledger had with it.
+type Answer = (Sent, u64);
+
+/// What left a client in a step.
+enum Sent {
+    /// An upload.
+    Up(Box<[u8]>),
+    /// A refusal, and what the server sees of its reason.
+    Refused(Refusal),
+}
+
+impl Codec for Sent {
+    fn schema() -> String {
+        "sent".into()
+    }
+    fn put<S: Sink>(&self, sink: &mut S) {
+        match self {
+            Sent::Up(bytes) => {
+                true.put(sink);
+                bytes.put(sink);
+            }
+            Sent::Refused(reason) => {
+                false.put(sink);
+                reason.put(sink);
+            }
+        }
+    }
+    fn get(reader: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Ok(if bool::get(reader)? {
+            Sent::Up(Codec::get(reader)?)
+        } else {
+            Sent::Refused(Codec::get(reader)?)
+        })
+    }
+}
+
 /// What the client was served at the end: broadcast and own part.
 type Served = (Box<[u8]>, Box<[u8]>);
 
@@ -90,12 +124,17 @@ impl<A: Algorithm> ClientNode<A> {
 
     /// The last step it has answered, if it did not refuse.
     pub fn last_upload(&self) -> Option<u32> {
-        matches!(self.outbox, Some((Some(_), _))).then_some(self.last)
+        matches!(self.outbox, Some((Sent::Up(_), _))).then_some(self.last)
     }
 
     /// Whether it has its served model on disk.
     pub fn is_served(&self) -> bool {
         self.served.is_some()
+    }
+
+    /// What it was served, as it came: broadcast and own part.
+    pub fn served(&self) -> Option<(&[u8], &[u8])> {
+        self.served.as_ref().map(|(common, down)| (&**common, &**down))
     }
 
     /// Whether its server needs nothing more from it.
@@ -136,10 +175,10 @@ impl<A: Algorithm> ClientNode<A> {
     }
 
     fn resend(&self) -> Option<Effect> {
-        let (up, lines) = self.outbox.as_ref()?;
-        let message = match up {
-            Some(up) => Message::Up(up.to_vec(), *lines),
-            None => Message::Refused(*lines),
+        let (sent, lines) = self.outbox.as_ref()?;
+        let message = match sent {
+            Sent::Up(up) => Message::Up(up.to_vec(), *lines),
+            Sent::Refused(reason) => Message::Refused(*reason, *lines),
         };
         Some(self.send(self.last, message))
     }
@@ -215,7 +254,7 @@ impl<A: Algorithm> ClientNode<A> {
             digest.bytes(bytes);
             digest.finish()
         };
-        let redraw = active(Mutant::RedrawOnRefusal) && matches!(self.outbox, Some((None, _)));
+        let redraw = active(Mutant::RedrawOnRefusal) && matches!(self.outbox, Some((Sent::Refused(_), _)));
         if step == self.last && !(redraw && digest == self.digest) {
             if digest == self.digest || active(Mutant::DedupByKey) {
                 return self.resend().into_iter().collect();
@@ -235,22 +274,24 @@ impl<A: Algorithm> ClientNode<A> {
             self.client.answer(&self.setting.algorithm, &self.setting.run, ask, &mut scratch.desk, spare);
         let mut effects = Vec::with_capacity(3);
         let fingerprint = &self.setting.fingerprint;
-        let (up, lines) = match answer {
+        let (sent, lines) = match answer {
             Ok(up) => {
                 let bytes = up.to_bytes().into_boxed_slice();
                 scratch.spare = up;
                 let sent = sent_digest(&self.member, step, Some(&bytes));
-                (Some(bytes), self.chain.extend(scratch.charges(), fingerprint, step, &sent))
+                let lines = self.chain.extend(scratch.charges(), fingerprint, step, &sent);
+                (Sent::Up(bytes), lines)
             }
-            Err(refusal) => {
-                effects.push(Effect::Note(Note::Withheld(step, refusal)));
+            Err(shown) => {
+                let own = scratch.desk.refusal.unwrap_or(shown);
+                effects.push(Effect::Note(Note::Withheld(step, own)));
                 let sent = sent_digest(&self.member, step, None);
-                (None, self.chain.refuse(refusal, fingerprint, step, &sent))
+                (Sent::Refused(shown), self.chain.refuse(own, fingerprint, step, &sent))
             }
         };
         self.last = step;
         self.digest = digest;
-        self.outbox = Some((up, self.chain.head.seq));
+        self.outbox = Some((sent, self.chain.head.seq));
         effects.push(Effect::Commit(Record::Client { state: self.state(), lines }));
         effects.extend(self.resend());
         effects
@@ -280,7 +321,7 @@ impl<A: Algorithm> ClientNode<A> {
     /// Memory and outbox together; the ledger lines join them in the record, so that none can be lost alone.
     fn state(&self) -> Vec<u8> {
         // The outbox is the longest part, the memory often as long.
-        let upload = self.outbox.as_ref().and_then(|(up, _)| up.as_ref()).map_or(0, |up| up.len());
+        let upload = if let Some((Sent::Up(up), _)) = &self.outbox { up.len() } else { 0 };
         let mut bytes = Bytes(Vec::with_capacity(256 + 2 * upload));
         self.last.put(&mut bytes);
         self.digest.put(&mut bytes);

@@ -1,9 +1,10 @@
 //! What crosses between nodes, and what a node wants done.
 
 use super::hello::Hello;
+use super::stop::Stop;
 use crate::algorithm::Label;
 use crate::codec::{Codec, Damaged, Reader, Sink};
-use crate::privacy::ChainLine;
+use crate::privacy::{ChainLine, Refusal};
 use std::sync::Arc;
 
 /// A node.
@@ -29,8 +30,9 @@ pub enum Message {
     Ask(Label, Arc<[u8]>, Vec<u8>),
     /// Client to server: the encoded upload, and how many lines the client's ledger has with it.
     Up(Vec<u8>, u64),
-    /// Client to server: nothing leaves in this step; and how many lines its ledger has.
-    Refused(u64),
+    /// Client to server: nothing leaves in this step, for this reason as far as a server may know it; and how many
+    /// lines its ledger has.
+    Refused(Refusal, u64),
     /// Server to server: the encoded share.
     Share(Vec<u8>),
     /// Server to client: the encoded broadcast and the client's own part of what it is served.
@@ -39,6 +41,8 @@ pub enum Message {
     Got,
     /// Server to client: the client's part of the run is over.
     Bye,
+    /// Server to server: the run cannot go on.
+    Stop(Stop),
 }
 
 /// A message with its way and its step.
@@ -98,7 +102,7 @@ pub enum Note {
     /// A message could not be read.
     Unreadable(Peer, u32),
     /// A client would not answer in this step.
-    Withheld(u32, crate::privacy::Refusal),
+    Withheld(u32, Refusal),
     /// A server has closed a step.
     Closed {
         /// Which.
@@ -108,6 +112,8 @@ pub enum Note {
         /// Who was asked and did not answer in time, by client id.
         missing: Vec<u32>,
     },
+    /// This server knows that the run cannot go on, or knows of an earlier reason than before.
+    Stopped(Stop),
     /// A server has mixed without these neighbours.
     Without(u32, Vec<u32>),
 }
@@ -219,8 +225,9 @@ impl Message {
                 blob(up, sink);
                 lines.put(sink);
             }
-            Message::Refused(lines) => {
+            Message::Refused(reason, lines) => {
                 5u8.put(sink);
+                reason.put(sink);
                 lines.put(sink);
             }
             Message::Share(share) => {
@@ -234,6 +241,10 @@ impl Message {
             }
             Message::Got => 8u8.put(sink),
             Message::Bye => 9u8.put(sink),
+            Message::Stop(stop) => {
+                10u8.put(sink);
+                stop.put(sink);
+            }
         }
     }
 
@@ -250,11 +261,12 @@ impl Message {
             2 => Message::Turned(take(reader)?.into(), u64::get(reader)?),
             3 => Message::Ask(Label::get(reader)?, broadcast(reader)?, take(reader)?.to_vec()),
             4 => Message::Up(take(reader)?.to_vec(), u64::get(reader)?),
-            5 => Message::Refused(u64::get(reader)?),
+            5 => Message::Refused(Refusal::get(reader)?, u64::get(reader)?),
             6 => Message::Share(take(reader)?.to_vec()),
             7 => Message::Served(broadcast(reader)?, take(reader)?.to_vec()),
             8 => Message::Got,
             9 => Message::Bye,
+            10 => Message::Stop(Stop::get(reader)?),
             _ => return Err(Damaged),
         })
     }
@@ -267,7 +279,7 @@ impl Message {
             Message::Ask(_, _, own) | Message::Up(own, _) | Message::Share(own) | Message::Served(_, own) => {
                 own.len()
             }
-            Message::Hello(_) => 256,
+            Message::Hello(_) | Message::Stop(_) => 256,
             _ => 0,
         }
     }
@@ -311,7 +323,7 @@ impl Codec for Envelope {
 }
 
 /// The version of everything in this file.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 
 /// Why a batch was not opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -390,7 +402,7 @@ mod tests {
             Message::Ask(Label::new(3).part(7), common.clone(), vec![]),
             Message::Ask(Label::new(3), common.clone(), vec![5]),
             Message::Up(vec![9; 40], 3),
-            Message::Refused(2),
+            Message::Refused(Refusal::Unsolved, 2),
             Message::Share(vec![]),
             Message::Served(common, vec![7]),
             Message::Welcome(4, 2),

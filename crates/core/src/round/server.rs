@@ -3,7 +3,7 @@
 use super::client::{Ask, Client, Scratch};
 use super::{Cells, Seats};
 use crate::algorithm::{
-    Algorithm, DELIVER, FoundKin, Held, Label, Now, Personal, Phase, Run, ServerView, Shares, Who,
+    Algorithm, DELIVER, FoundKin, Held, Label, Now, Personal, Phase, Reject, Run, ServerView, Shares, Who,
 };
 use crate::codec::{Codec, Damaged, Reader, Sink};
 use crate::federation::{Federation, Member};
@@ -27,7 +27,7 @@ pub enum Verdict {
     /// It refused.
     Refused(Refusal),
     /// Its upload was turned away at the door.
-    Rejected(&'static str),
+    Rejected(Reject),
     /// It was asked and the step was closed without it.
     Missing,
 }
@@ -367,7 +367,7 @@ impl<A: Algorithm> Chunk<'_, A> {
     }
 
     /// Turns an answer away that could not even be read.
-    pub fn reject(&mut self, i: usize, reason: &'static str) {
+    pub fn reject(&mut self, i: usize, reason: Reject) {
         self.fold.counts.rejected += 1;
         self.verdicts[i] = Verdict::Rejected(reason);
     }
@@ -456,7 +456,7 @@ impl<A: Algorithm> Chunk<'_, A> {
             }
         };
         if let Err(reject) = self.algorithm.check(&self.seats[i], self.now, up) {
-            return self.reject(i, reject.0);
+            return self.reject(i, reject);
         }
         let (seat, cells) = (&mut self.seats[i], &mut self.fold.cells);
         self.algorithm.absorb(self.state, seat, self.now, &self.members[i], up, cells);

@@ -121,6 +121,7 @@ impl<A: Algorithm> ServerNode<A> {
         let progress = self.ahead.entry(id).or_default();
         *progress = (*progress).max(hello.step);
         self.offer(id, hello.step, effects);
+        self.tell(id, effects);
         self.advance(false, effects);
         self.finish(effects);
     }

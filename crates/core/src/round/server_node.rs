@@ -4,9 +4,11 @@ use super::Setting;
 use super::hello::Hello;
 use super::messages::{Effect, Envelope, Message, Note, Peer};
 use super::server::{CHUNK, Server, Verdict};
+use super::stop::Stop;
 use crate::algorithm::{Algorithm, Label, ROUND};
 use crate::codec::{Bytes, Codec, Sink};
 use crate::federation::Federation;
+use crate::privacy::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub(in crate::round) enum Stage {
     Sharing,
     /// Delivers.
     Ended,
+    /// Delivers because the run cannot go on: its last step is closed and was not mixed.
+    Stopped,
 }
 
 crate::record! {
@@ -72,7 +76,7 @@ pub struct ServerNode<A: Algorithm> {
     /// Digests of this step's answers by position.
     pub(in crate::round) answered: BTreeMap<u32, [u8; 32]>,
     /// Answers that came before those of clients with smaller ids: an upload's bytes, or a refusal.
-    pub(in crate::round) waiting: BTreeMap<u32, Option<Vec<u8>>>,
+    pub(in crate::round) waiting: BTreeMap<u32, Result<Vec<u8>, Refusal>>,
     /// All positions before this one are folded.
     pub(in crate::round) frontier: usize,
     /// Own shares of the last two steps, and neighbours' of this step and the next, by (step, server).
@@ -90,6 +94,10 @@ pub struct ServerNode<A: Algorithm> {
     pub(in crate::round) ahead: BTreeMap<u32, u32>,
     /// The servers whose shares the step before was mixed from, with the digests of the shares.
     pub(in crate::round) used: Vec<(u32, [u8; 32])>,
+    /// The first reason it knows why the run cannot go on.
+    pub(in crate::round) stop: Option<Stop>,
+    /// The neighbours that have said that they know of a reason.
+    pub(in crate::round) told: BTreeSet<u32>,
     /// Who has confirmed what it was served.
     pub(in crate::round) got: Vec<bool>,
     pub(in crate::round) done: bool,
@@ -102,7 +110,7 @@ pub struct ServerNode<A: Algorithm> {
 impl<A: Algorithm> ServerNode<A> {
     /// A server before the first step.
     pub fn new(setting: Arc<Setting<A>>, federation: &Federation, id: u32, mode: Mode) -> Self {
-        let server = Server::open(&setting.algorithm, &setting.run, federation, id);
+        let server = Server::open(&*setting.algorithm, &setting.run, federation, id);
         let clients = server.members().len();
         Self {
             hello: Hello::of::<A>(setting.fingerprint),
@@ -124,6 +132,8 @@ impl<A: Algorithm> ServerNode<A> {
             settled: Vec::new(),
             ahead: BTreeMap::new(),
             used: Vec::new(),
+            stop: None,
+            told: BTreeSet::new(),
             got: vec![false; clients],
             done: false,
             written: (0, 0),
@@ -143,7 +153,12 @@ impl<A: Algorithm> ServerNode<A> {
 
     /// Whether the last step is over and models are being delivered.
     pub fn ended(&self) -> bool {
-        self.stage == Stage::Ended
+        matches!(self.stage, Stage::Ended | Stage::Stopped)
+    }
+
+    /// The first reason it knows why the run cannot go on; nothing where it can, or could to the end.
+    pub fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
     }
 
     /// Whether it waits for its neighbours.
@@ -174,7 +189,7 @@ impl<A: Algorithm> ServerNode<A> {
             let waits = match self.stage {
                 Stage::Asking => self.asked(i) && !self.answered.contains_key(&(i as u32)),
                 Stage::Sharing => false,
-                Stage::Ended => !self.got[i],
+                Stage::Ended | Stage::Stopped => !self.got[i],
             };
             waits.then_some(member.id)
         })
@@ -185,8 +200,18 @@ impl<A: Algorithm> ServerNode<A> {
         self.server.neighbours().iter().copied().filter(|id| match self.stage {
             Stage::Asking => false,
             Stage::Sharing => !self.shares.contains_key(&(self.step, *id)),
-            Stage::Ended => self.ahead.get(id).is_none_or(|step| *step < self.step),
+            Stage::Ended => !self.told.contains(id) && self.finished(*id) < self.step,
+            // It needs the shares of the steps before the one in which the run stops.
+            Stage::Stopped => {
+                let last = self.stop.as_ref().map_or(self.step, |stop| stop.step);
+                !self.told.contains(id) || self.finished(*id) + 1 < last
+            }
         })
+    }
+
+    /// The last step that a neighbour has finished, as far as this server knows.
+    fn finished(&self, neighbour: u32) -> u32 {
+        self.ahead.get(&neighbour).copied().unwrap_or(0)
     }
 
     pub(in crate::round) fn asked(&self, position: usize) -> bool {
@@ -235,17 +260,19 @@ impl<A: Algorithm> ServerNode<A> {
     pub fn resend(&mut self, effects: &mut Vec<Effect>) {
         for &neighbour in self.server.neighbours() {
             self.offer(neighbour, 0, effects);
+            self.tell(neighbour, effects);
         }
         for position in 0..self.server.members().len() {
             self.remind(position, effects);
         }
     }
 
-    /// Sends a neighbour the shares after the step it has finished.
+    /// Sends a neighbour the shares after the step it has finished, but none of a step in which the run stops.
     pub(in crate::round) fn offer(&self, neighbour: u32, finished: u32, effects: &mut Vec<Effect>) {
         let own = self.server.id();
-        for ((step, _), share) in self.shares.iter().filter(|((step, id), _)| *id == own && *step > finished)
-        {
+        let end = self.stop.as_ref().map_or(u32::MAX, |stop| stop.step);
+        let lacking = |step: u32| step > finished && step < end;
+        for ((step, _), share) in self.shares.iter().filter(|((step, id), _)| *id == own && lacking(*step)) {
             effects.push(self.send(Peer::Server(neighbour), *step, Message::Share(share.clone())));
         }
     }
@@ -268,7 +295,7 @@ impl<A: Algorithm> ServerNode<A> {
                 let ask = Message::Ask(self.label, common, down.to_bytes());
                 effects.push(self.send(client, self.step, ask));
             }
-            Stage::Ended if !self.got[position] => {
+            Stage::Ended | Stage::Stopped if !self.got[position] => {
                 let common = self.server.farewell(algorithm, run).to_bytes().into();
                 let mut down = A::Down::default();
                 self.server.serve(algorithm, run, position, &mut down);
@@ -319,14 +346,15 @@ impl<A: Algorithm> ServerNode<A> {
             (Message::Turned(why, _), from) => {
                 effects.push(Effect::Note(Note::Turned(from, String::from_utf8_lossy(why).into_owned())));
             }
-            (Message::Up(..) | Message::Refused(_), Peer::Client(id)) => {
+            (Message::Up(..) | Message::Refused(..), Peer::Client(id)) => {
                 self.answer(id, envelope, &mut effects);
             }
             (Message::Share(bytes), Peer::Server(id)) => {
                 self.share(id, envelope.step, bytes, &mut effects);
             }
+            (Message::Stop(stop), Peer::Server(id)) => self.hear(id, stop, &mut effects),
             (Message::Got, Peer::Client(id)) => {
-                if let (Some(position), Stage::Ended) = (self.position(id), self.stage) {
+                if let (Some(position), true) = (self.position(id), self.ended()) {
                     // On disk before the client leaves: a restart must not wait for it again.
                     if !self.got[position] {
                         effects.push(Effect::Commit(self.confirm(position)));

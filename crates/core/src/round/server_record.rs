@@ -3,8 +3,10 @@
 use super::messages::Record;
 use super::server::Verdict;
 use super::server_node::{Known, ServerNode, Stage};
-use crate::algorithm::{Algorithm, Label};
+use super::stop::Stop;
+use crate::algorithm::{Algorithm, Label, Reject};
 use crate::codec::{Bytes, Codec, Damaged, Reader};
+use crate::privacy::Refusal;
 use thiserror::Error;
 
 /// A full record is written once the changes since the last one are this many times its size,
@@ -51,6 +53,20 @@ pub enum Decided {
         verdicts: Vec<Verdict>,
         /// The digests of the answers, by position.
         answers: Vec<(u32, [u8; 32])>,
+        /// The first reason this server knows why the run cannot go on.
+        stop: Option<Stop>,
+    },
+    /// The run cannot go on: the step that was closed is the last.
+    Stopped {
+        /// Which.
+        step: u32,
+        /// The first reason this server knows.
+        stop: Option<Stop>,
+    },
+    /// This server has learnt why the run cannot go on.
+    Learnt {
+        /// The first reason it knows.
+        stop: Option<Stop>,
     },
     /// There is no further step.
     Ended {
@@ -73,8 +89,10 @@ pub fn decided(record: &[u8]) -> Result<Decided, Lost> {
     let (step, mixed) = (head.step, head.mixed.into_vec());
     Ok(match head.stage {
         ASKING => Decided::Planned { step, verdicts, mixed },
-        SHARING => Decided::Closed { step, verdicts, answers: head.closed.into_vec() },
+        SHARING => Decided::Closed { step, verdicts, answers: head.closed.into_vec(), stop: head.stop },
         ENDED => Decided::Ended { step, mixed },
+        STOPPED => Decided::Stopped { step, stop: head.stop },
+        LEARNT => Decided::Learnt { stop: head.stop },
         _ => Decided::Confirmed { position: head.position },
     })
 }
@@ -84,6 +102,9 @@ const SHARING: u8 = 1;
 const ENDED: u8 = 2;
 /// A record of one confirmation alone.
 const CONFIRMED: u8 = 3;
+const STOPPED: u8 = 4;
+/// A record of a reason alone.
+const LEARNT: u8 = 5;
 
 crate::record! {
     /// How every record begins.
@@ -99,13 +120,15 @@ crate::record! {
         codes: Box<[u8]>,
         closed: Box<[(u32, [u8; 32])]>,
         mixed: Box<[(u32, [u8; 32])]>,
+        /// The first reason it knows why the run cannot go on.
+        stop: Option<Stop>,
     }
 }
 
 impl Heading {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Lost> {
         let head = Self::get(reader)?;
-        if head.stage > CONFIRMED { Err(Lost::Damaged) } else { Ok(head) }
+        if head.stage > LEARNT { Err(Lost::Damaged) } else { Ok(head) }
     }
 }
 
@@ -115,6 +138,14 @@ impl<A: Algorithm> ServerNode<A> {
         self.got[position] = true;
         let head =
             Heading { step: self.step, stage: CONFIRMED, position: position as u32, ..Heading::default() };
+        let bytes = head.to_bytes();
+        self.written.1 += bytes.len();
+        Record::Delta(bytes)
+    }
+
+    /// Notes why the run cannot go on, in a record of its own.
+    pub(in crate::round) fn note_stop(&mut self) -> Record {
+        let head = Heading { step: self.step, stage: LEARNT, stop: self.stop.clone(), ..Heading::default() };
         let bytes = head.to_bytes();
         self.written.1 += bytes.len();
         Record::Delta(bytes)
@@ -142,12 +173,14 @@ impl<A: Algorithm> ServerNode<A> {
             step: self.step,
             label: (u32::from(self.label.kind), self.label.part),
             asks: self.asks,
+            stop: self.stop.clone(),
             codes: self.server.verdicts().iter().map(|verdict| code(*verdict)).collect(),
             ..Heading::default()
         };
         match self.stage {
             Stage::Asking => (head.stage, head.mixed) = (ASKING, self.used.clone().into()),
             Stage::Ended => (head.stage, head.mixed) = (ENDED, self.used.clone().into()),
+            Stage::Stopped => head.stage = STOPPED,
             Stage::Sharing => {
                 head.stage = SHARING;
                 head.closed = self.answered.iter().map(|(position, digest)| (*position, *digest)).collect();
@@ -228,6 +261,11 @@ impl<A: Algorithm> ServerNode<A> {
             ASKING => Stage::Asking,
             SHARING => Stage::Sharing,
             ENDED => Stage::Ended,
+            STOPPED => Stage::Stopped,
+            LEARNT => {
+                self.stop = head.stop;
+                return if reader.left() == 0 { Ok(()) } else { Err(Lost::Damaged) };
+            }
             _ => {
                 *self.got.get_mut(head.position as usize).ok_or(Damaged)? = true;
                 return if reader.left() == 0 { Ok(()) } else { Err(Lost::Damaged) };
@@ -246,6 +284,7 @@ impl<A: Algorithm> ServerNode<A> {
         self.server.set_verdicts(&verdicts?)?;
         self.answered = head.closed.into_iter().collect();
         self.used = head.mixed.into_vec();
+        self.stop = head.stop;
         for _ in 0..u64::get(&mut reader)? {
             let position = u32::get(&mut reader)? as usize;
             self.server.load_seat(position, &mut reader)?;
@@ -262,14 +301,18 @@ impl<A: Algorithm> ServerNode<A> {
     }
 }
 
+/// Verdicts with a reason are numbered from here on, by reason.
+const REFUSED: u8 = 16;
+const REJECTED: u8 = 32;
+
 fn code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::NotAsked => 0,
         Verdict::Asked => 1,
         Verdict::Value => 2,
-        Verdict::Refused(_) => 3,
-        Verdict::Rejected(_) => 4,
-        Verdict::Missing => 5,
+        Verdict::Missing => 3,
+        Verdict::Refused(reason) => REFUSED + reason.code(),
+        Verdict::Rejected(reason) => REJECTED + reason.code(),
     }
 }
 
@@ -278,9 +321,26 @@ fn verdict(code: u8) -> Result<Verdict, Damaged> {
         0 => Verdict::NotAsked,
         1 => Verdict::Asked,
         2 => Verdict::Value,
-        3 => Verdict::Refused(crate::privacy::Refusal::Budget),
-        4 => Verdict::Rejected("before the restart"),
-        5 => Verdict::Missing,
+        3 => Verdict::Missing,
+        REFUSED..REJECTED => Verdict::Refused(Refusal::of_code(code - REFUSED)?),
+        REJECTED.. => Verdict::Rejected(Reject::of_code(code - REJECTED)?),
         _ => return Err(Damaged),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_forgets_no_reason() {
+        let known: Vec<Verdict> = (0..=u8::MAX).filter_map(|code| verdict(code).ok()).collect();
+        assert!(known.contains(&Verdict::Refused(Refusal::Diverged)));
+        assert!(known.contains(&Verdict::Refused(Refusal::Undisclosed)));
+        assert!(known.contains(&Verdict::Rejected(Reject::Unreadable)));
+        assert_eq!(known.len(), 4 + 6 + 4);
+        for kept in known {
+            assert_eq!(verdict(code(kept)), Ok(kept));
+        }
+    }
 }

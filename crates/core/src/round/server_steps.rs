@@ -4,9 +4,10 @@ use super::messages::{Effect, Envelope, Message, Note, Peer};
 use super::mutants::{Mutant, active};
 use super::server::{CHUNK, Verdict};
 use super::server_node::{Mode, ServerNode, Stage};
-use crate::algorithm::{Algorithm, Phase};
+use super::stop::Stop;
+use crate::algorithm::{Algorithm, Phase, Reject};
 use crate::codec::{Bytes, Codec, Digest, Door, Shape, Sink};
-use crate::privacy::{Refusal, Tally};
+use crate::privacy::Tally;
 
 impl<A: Algorithm> ServerNode<A> {
     pub(in crate::round) fn begin(&mut self, effects: &mut Vec<Effect>) {
@@ -48,7 +49,7 @@ impl<A: Algorithm> ServerNode<A> {
                     }
                     // Nobody to wait for.
                     self.close(effects);
-                    if !self.mixed(false, effects) {
+                    if self.halts(effects) || !self.mixed(false, effects) {
                         return;
                     }
                 }
@@ -94,9 +95,10 @@ impl<A: Algorithm> ServerNode<A> {
                 reason: "not asked".into(),
             }));
         }
-        let (up, lines) = match &envelope.message {
-            Message::Up(bytes, lines) => (Some(bytes.clone()), *lines),
-            Message::Refused(lines) => (None, *lines),
+        let (answer, lines) = match &envelope.message {
+            Message::Up(bytes, lines) => (Ok(bytes.clone()), *lines),
+            // Whatever a client says: a verdict of a private run has no reason in it.
+            Message::Refused(reason, lines) => (Err(reason.shown(&self.setting.run.privacy)), *lines),
             _ => return,
         };
         // Every answer adds to the client's ledger: one that does not was made from an old disk.
@@ -116,7 +118,7 @@ impl<A: Algorithm> ServerNode<A> {
         }
         self.fresh.insert(position as u32);
         self.answered.insert(position as u32, digest);
-        self.waiting.insert(position as u32, up);
+        self.waiting.insert(position as u32, answer);
         self.fold(false, effects);
         if self.complete() {
             self.close(effects);
@@ -147,16 +149,17 @@ impl<A: Algorithm> ServerNode<A> {
         let mut chunk = self.server.chunk(&setting.algorithm, &setting.run, position / CHUNK);
         let i = position % CHUNK;
         match answer {
-            Some(Some(bytes)) => match A::Up::from_bytes(&bytes) {
+            Some(Ok(bytes)) => match A::Up::from_bytes(&bytes) {
                 Ok(up) => chunk.take(i, Ok(&up)),
-                Err(_) => chunk.reject(i, "damaged or another shape"),
+                Err(_) => chunk.reject(i, Reject::Unreadable),
             },
-            Some(None) => chunk.take(i, Err(Refusal::Budget)),
+            Some(Err(reason)) => chunk.take(i, Err(reason)),
             None if gaps => chunk.miss(i),
             None => return false,
         }
         if let Verdict::Rejected(reason) = self.server.verdicts()[position] {
-            let (client, step, reason) = (self.server.members()[position].id, self.step, reason.into());
+            let (client, step, reason) =
+                (self.server.members()[position].id, self.step, reason.words().into());
             effects.push(Effect::Note(Note::Rejected { client, step, reason }));
         }
         true
@@ -185,18 +188,18 @@ impl<A: Algorithm> ServerNode<A> {
                 self.advance(false, &mut effects);
             }
             Stage::Sharing => self.advance(true, &mut effects),
-            Stage::Ended if !self.done => {
+            Stage::Ended | Stage::Stopped if !self.done => {
                 self.done = true;
                 effects.push(Effect::Done);
             }
-            Stage::Ended => {}
+            Stage::Ended | Stage::Stopped => {}
         }
         effects
     }
 
     pub(in crate::round) fn finish(&mut self, effects: &mut Vec<Effect>) {
         if !self.done
-            && self.stage == Stage::Ended
+            && self.ended()
             && self.waits_for().next().is_none()
             && self.waits_for_servers().next().is_none()
         {
@@ -211,6 +214,8 @@ impl<A: Algorithm> ServerNode<A> {
         let setting = self.setting.clone();
         let (share, counts) = self.server.close(&setting.algorithm, &setting.run, &mut Tally::default());
         self.stage = Stage::Sharing;
+        let own = Stop::find(&*setting.algorithm, &self.server, self.step, counts);
+        let stops = own.filter(|stop| self.learn(stop));
         self.shares.insert((self.step, self.server.id()), share.to_bytes());
         self.dirty.extend(self.server.touched());
         self.dirty.extend(self.folded());
@@ -219,8 +224,12 @@ impl<A: Algorithm> ServerNode<A> {
         let missing =
             missing.filter(|(_, verdict)| **verdict == Verdict::Missing).map(|(member, _)| member.id);
         effects.push(Effect::Note(Note::Closed { step: self.step, counts, missing: missing.collect() }));
+        if let Some(stop) = stops {
+            effects.push(Effect::Note(Note::Stopped(stop)));
+        }
         for &neighbour in self.server.neighbours() {
             self.offer(neighbour, self.step - 1, effects);
+            self.tell(neighbour, effects);
         }
     }
 
@@ -235,7 +244,7 @@ impl<A: Algorithm> ServerNode<A> {
         }
         let progress = self.ahead.entry(id).or_default();
         *progress = (*progress).max(step - u32::from(step > 0));
-        let due = step == self.step + 1 || step == self.step && self.stage != Stage::Ended;
+        let due = step == self.step + 1 || step == self.step && !self.ended();
         if !due {
             return;
         }
@@ -256,6 +265,9 @@ impl<A: Algorithm> ServerNode<A> {
     }
 
     pub(in crate::round) fn advance(&mut self, late: bool, effects: &mut Vec<Effect>) {
+        if self.halts(effects) {
+            return;
+        }
         if self.mixed(late, effects) {
             self.begin(effects);
         }

@@ -20,22 +20,26 @@ mod steps;
 pub use newton::{Solved, solve};
 pub(crate) use pairs::lanes;
 pub use pairs::{add_back, degrees, nodes_of, pairs_of};
-pub use scatter::{distances_of, means, scatter, sensitivity};
+pub(crate) use scatter::sensitivity;
+pub use scatter::{distances_of, means, scatter};
 pub use steps::{Pull, descend};
 
+use crate::choice;
 use crate::model::Unsolved;
+use crate::model::settings::Graph;
 use crate::numeric::ln;
-use crate::params::Values;
 use std::sync::Arc;
 
-/// What a record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Records {
-    /// One number per node.
-    #[default]
-    Signals,
-    /// One squared difference per pair of nodes.
-    Distances,
+choice! {
+    /// What a record is.
+    #[derive(Default)]
+    pub enum Records {
+        /// One number per node.
+        #[default]
+        Signals = "signals",
+        /// One squared difference per pair of nodes.
+        Distances = "distances",
+    }
 }
 
 /// The graph every client fits.
@@ -54,19 +58,15 @@ impl Smooth {
     pub const ALPHA: f64 = 2.0;
     /// beta where the config does not say.
     pub const BETA: f64 = 0.5;
+}
 
-    /// From the values of `[model]`.
-    pub fn new(values: &Values) -> Self {
-        Self {
-            alpha: values.number("alpha").unwrap_or(Self::ALPHA),
-            beta: values.number("beta").unwrap_or(Self::BETA),
-            records: match values.text("records") {
-                Some("distances") => Records::Distances,
-                _ => Records::Signals,
-            },
-        }
+impl From<&Graph> for Smooth {
+    fn from(keys: &Graph) -> Self {
+        Self { alpha: keys.alpha, beta: keys.beta, records: keys.records }
     }
+}
 
+impl Smooth {
     /// The number of nodes for this many columns. `None` where no graph has them.
     pub fn nodes(&self, columns: usize) -> Option<usize> {
         match self.records {

@@ -142,7 +142,7 @@ pub fn scatter(data: &Dataset, clip: Clip) -> Result<Symmetric, NotFinite> {
 
 /// How far the scatter matrix moves, in the Frobenius norm, when one of `rows` records is replaced:
 /// `|x x' - y y'|^2 = |x|^4 + |y|^4 - 2 (x'y)^2` is at most `2 C^4` for norms of at most C.
-pub fn sensitivity(clip: Clip, rows: f64) -> Bound {
+pub(crate) fn sensitivity(clip: Clip, rows: f64) -> Bound {
     let bound = clip.bound();
     // Roundings of the factor and of the sum over records go the safe way.
     bound.times(std::f64::consts::SQRT_2 * bound.value() / rows * (1.0 + 64.0 * f64::EPSILON))

@@ -1,4 +1,4 @@
-//! An ask with private data in it would carry them through `post`.
+//! An ask with private data in it would carry them to `finish`.
 use fedkin_core::algorithm::{Algorithm, ROUND};
 use fedkin_core::round::Ask;
 

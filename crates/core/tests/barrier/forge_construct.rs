@@ -1,8 +1,9 @@
 //! A value is wrapped by hand.
 use fedkin_core::privacy::Released;
+use std::marker::PhantomData;
 
-fn forge(private: f64) -> Released<f64> {
-    Released(private)
+fn forge<'g>(private: f64) -> Released<'g, f64> {
+    Released { value: private, gate: PhantomData }
 }
 
 fn main() {}

@@ -1,8 +1,9 @@
 //! The constructor belongs to the privacy module.
 use fedkin_core::privacy::Released;
+use std::marker::PhantomData;
 
-fn forge(private: f64) -> Released<f64> {
-    Released::new(private)
+fn forge<'g>(private: f64) -> Released<'g, f64> {
+    Released::new(private, PhantomData)
 }
 
 fn main() {}

@@ -2,8 +2,8 @@
 use fedkin_core::codec::Codec;
 use fedkin_core::privacy::Released;
 
-fn forge(private: f64) -> Released<f64> {
-    <Released<f64> as Codec>::from_bytes(&private.to_bytes()).unwrap()
+fn forge<'g>(private: f64) -> Released<'g, f64> {
+    <Released<'static, f64> as Codec>::from_bytes(&private.to_bytes()).unwrap()
 }
 
 fn main() {}

@@ -1,7 +1,7 @@
 //! There is no empty released value to start from.
 use fedkin_core::privacy::Released;
 
-fn forge() -> Released<f64> {
+fn forge<'g>() -> Released<'g, f64> {
     Released::default()
 }
 

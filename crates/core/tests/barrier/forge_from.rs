@@ -1,7 +1,7 @@
 //! No conversion leads into the barrier.
 use fedkin_core::privacy::Released;
 
-fn forge(private: f64) -> Released<f64> {
+fn forge<'g>(private: f64) -> Released<'g, f64> {
     private.into()
 }
 

@@ -1,10 +1,9 @@
 //! Nor can a gate be opened from outside.
-use fedkin_core::model::neural::Bench;
 use fedkin_core::privacy::{Account, Gate};
 use fedkin_core::round::Key;
 
-fn forge(key: Key, account: &Account, work: &mut Vec<f64>, bench: &mut Bench) {
-    let _ = Gate::open(key, account, &mut Vec::new(), &[0; 32], 1, &|_| {}, false, work, bench);
+fn forge(key: Key, account: &Account) {
+    let _ = Gate::open(key, account, &mut Vec::new(), &[0; 32], 1, &|_| {}, false);
 }
 
 fn main() {}

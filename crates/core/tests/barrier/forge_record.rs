@@ -3,7 +3,7 @@ use fedkin_core::privacy::Released;
 use fedkin_core::record;
 
 record! {
-    struct Message { value: Released<f64> }
+    struct Message { value: Released<'static, f64> }
 }
 
 fn main() {}

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 use fedkin_core::privacy::Released;
 
-fn forge(private: f64) -> Released<f64> {
+fn forge<'g>(private: f64) -> Released<'g, f64> {
     unsafe { std::mem::transmute(private) }
 }
 

@@ -1,27 +1,46 @@
 //! What a method does in good faith, with the same pieces that the other files misuse: this compiles.
-use fedkin_core::algorithm::Algorithm;
+use fedkin_core::algorithm::{Algorithm, Ask};
+use fedkin_core::buffers::Buffers;
 use fedkin_core::privacy::{Bound, Gate, Gaussian, Refusal, Released, Sampler};
-use fedkin_core::round::Ask;
 
-pub(crate) fn answer<A: Algorithm>(ask: &Ask<'_, A>, gate: &mut Gate<'_>, private: &[f64]) -> Answer {
-    let gaussian = Gaussian::vector(Bound::assumed(1.0), 0.1, private.len(), Sampler::Discrete);
-    let gaussian = gaussian.ok_or(Refusal::NoMechanism)?;
-    let noisy = gate.release("values", &gaussian, private.to_vec())?;
-    let plain = gate.disclose("loss", private[0])?;
-    let ready = gate.nothing();
-    let size = noisy.post(ask, |values, ask| values.len() + ask.step() as usize);
-    Ok(size.zip(plain).zip(ready).post(ask, |((size, loss), ()), _| (size, loss)))
+/// Releases its number with noise under this bound, and discloses it where there is none.
+pub(crate) struct Honest(pub(crate) Option<Bound>);
+
+impl Algorithm for Honest {
+    rest_of_a_method!();
+    type Raw = ((f64, f64), ());
+
+    fn client<'g>(
+        &self,
+        mine: &f64,
+        (): &mut (),
+        _: Ask<'_, Self>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
+        _: f64,
+    ) -> Result<Released<'g, Self::Raw>, Refusal> {
+        scratch.of::<Vec<u32>>().clear();
+        let (noisy, plain) = match self.0 {
+            Some(bound) => {
+                let gaussian = Gaussian::scalar(bound, 0.1, Sampler::Discrete);
+                (gate.release("number", &gaussian.ok_or(Refusal::NoMechanism)?, *mine)?, gate.nothing())
+            }
+            None => (gate.nothing(), gate.disclose("number", *mine)?),
+        };
+        assert!(noisy.value().is_finite(), "looking is harmless");
+        Ok(noisy.zip(plain).zip(gate.nothing()))
+    }
+
+    fn finish(((noisy, plain), ()): Self::Raw, ask: &Ask<'_, Self>) -> f64 {
+        (noisy + plain) * f64::from(ask.step())
+    }
 }
 
-pub(crate) fn read(released: Released<f64>) -> f64 {
+pub(crate) fn read(released: Released<'_, f64>) -> f64 {
     released.into_inner()
 }
 
-type Answer = Result<Released<(usize, f64)>, Refusal>;
-
 #[test]
 fn the_pieces_are_used_by_every_method() {
-    use fedkin_core::algorithm::Local;
-    let _: fn(&Ask<'_, Local>, &mut Gate<'_>, &[f64]) -> Answer = answer;
-    let _: fn(Released<f64>) -> f64 = read;
+    let _: fn(Released<'_, f64>) -> f64 = read;
 }

@@ -2,7 +2,7 @@
 use fedkin_core::privacy::Released;
 use std::borrow::BorrowMut;
 
-fn launder(released: &mut Released<Vec<f64>>, private: &[f64]) {
+fn launder(released: &mut Released<'_, Vec<f64>>, private: &[f64]) {
     let inside: &mut Vec<f64> = released.borrow_mut();
     inside.extend_from_slice(private);
 }

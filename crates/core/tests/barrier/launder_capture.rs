@@ -1,10 +1,8 @@
-//! A closure that captures private data is not a function pointer.
-use fedkin_core::algorithm::Algorithm;
+//! No closure is applied to a released value: it could bring private data with it.
 use fedkin_core::privacy::Released;
-use fedkin_core::round::Ask;
 
-fn launder<A: Algorithm>(released: Released<f64>, ask: &Ask<'_, A>, private: f64) -> Released<f64> {
-    released.post(ask, |value, _| value + private)
+fn launder<'g>(released: Released<'g, f64>, private: f64) -> Released<'g, f64> {
+    released.map(|value| value + private)
 }
 
 fn main() {}

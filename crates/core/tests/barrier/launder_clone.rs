@@ -1,7 +1,7 @@
 //! A released value leaves once; it cannot be kept for another step.
 use fedkin_core::privacy::Released;
 
-fn launder(released: &Released<f64>) -> Released<f64> {
+fn launder<'g>(released: &Released<'g, f64>) -> Released<'g, f64> {
     released.clone()
 }
 

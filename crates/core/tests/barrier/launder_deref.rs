@@ -1,7 +1,7 @@
 //! Nor through a dereference.
 use fedkin_core::privacy::Released;
 
-fn launder(released: &mut Released<f64>, private: f64) {
+fn launder(released: &mut Released<'_, f64>, private: f64) {
     **released = private;
 }
 

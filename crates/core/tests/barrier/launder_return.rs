@@ -2,7 +2,7 @@
 use fedkin_core::algorithm::Algorithm;
 use fedkin_core::privacy::{Gate, Refusal, Released};
 
-fn client<A: Algorithm>(_: &mut Gate<'_>, private: A::Up) -> Result<Released<A::Up>, Refusal> {
+fn client<'g, A: Algorithm>(_: &mut Gate<'g>, private: A::Up) -> Result<Released<'g, A::Up>, Refusal> {
     Ok(private)
 }
 

@@ -1,7 +1,7 @@
 //! Only released values can be put beside a released value.
 use fedkin_core::privacy::Released;
 
-fn launder(released: Released<()>, private: f64) -> Released<((), f64)> {
+fn launder<'g>(released: Released<'g, ()>, private: f64) -> Released<'g, ((), f64)> {
     released.zip(private)
 }
 

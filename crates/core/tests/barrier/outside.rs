@@ -1,21 +1,40 @@
 //! What the barrier does not stop, because Rust's types cannot: this compiles. A review of a method looks for
-//! globals and for locks or atomics in its message types; neither has a place in a method.
+//! globals, for locks or atomics in its message types, and for refusals that depend on data; none has a place in a method.
 #![allow(clippy::disallowed_types)]
-use fedkin_core::algorithm::{Algorithm, Local};
+use fedkin_core::algorithm::{Algorithm, Ask};
+use fedkin_core::buffers::Buffers;
 use fedkin_core::codec::{Codec, Damaged, Reader, Sink};
-use fedkin_core::privacy::{Gate, Released};
-use fedkin_core::round::Ask;
+use fedkin_core::privacy::{Gate, Refusal, Released};
 use std::sync::Mutex;
 
 static HIDDEN: Mutex<f64> = Mutex::new(0.0);
 
-/// A function pointer captures nothing, but it can read a global.
-fn through_a_global<A: Algorithm>(ask: &Ask<'_, A>, gate: &mut Gate<'_>, private: f64) -> Released<f64> {
-    *HIDDEN.lock().unwrap() = private;
-    gate.nothing().post(ask, |(), _| *HIDDEN.lock().unwrap())
+/// What builds the upload sees neither the method nor the client, but it can read a global.
+struct ThroughAGlobal;
+
+impl Algorithm for ThroughAGlobal {
+    rest_of_a_method!();
+    type Raw = ();
+
+    fn client<'g>(
+        &self,
+        mine: &f64,
+        (): &mut (),
+        _: Ask<'_, Self>,
+        gate: &mut Gate<'g>,
+        _: &mut Buffers,
+        _: f64,
+    ) -> Result<Released<'g, ()>, Refusal> {
+        *HIDDEN.lock().unwrap() = *mine;
+        Ok(gate.nothing())
+    }
+
+    fn finish((): (), _: &Ask<'_, Self>) -> f64 {
+        *HIDDEN.lock().unwrap()
+    }
 }
 
-/// A message type with a lock inside can be written through a shared reference.
+/// A message type with a lock inside can be written through a shared reference: in the ask, or after the gate.
 #[derive(Default)]
 struct Locked(Mutex<f64>);
 
@@ -32,16 +51,24 @@ impl Codec for Locked {
 }
 
 #[allow(dead_code)] // it is here to compile
-fn through_the_message<A: Algorithm<Down = Locked>>(
-    ask: &Ask<'_, A>,
-    gate: &mut Gate<'_>,
-    private: f64,
-) -> Released<f64> {
+fn through_the_ask<A: Algorithm<Down = Locked>>(ask: &Ask<'_, A>, private: f64) {
     *ask.down().0.lock().unwrap() = private;
-    gate.nothing().post(ask, |(), ask| *ask.down().0.lock().unwrap())
+}
+
+fn behind_the_gate<'g>(gate: &mut Gate<'g>, private: f64) -> Released<'g, Locked> {
+    let nothing = gate.nothing::<Locked>();
+    *nothing.value().0.lock().unwrap() = private;
+    nothing
+}
+
+/// Whether a client refuses is seen by its server, and may depend on anything.
+fn by_refusing<'g>(gate: &mut Gate<'g>, private: bool) -> Result<Released<'g, ()>, Refusal> {
+    if private { Err(Refusal::Unsolved) } else { Ok(gate.nothing()) }
 }
 
 #[test]
-fn a_global_compiles() {
-    let _: fn(&Ask<'_, Local>, &mut Gate<'_>, f64) -> Released<f64> = through_a_global;
+fn these_compile() {
+    let _ = ThroughAGlobal;
+    let _: for<'g> fn(&mut Gate<'g>, f64) -> Released<'g, Locked> = behind_the_gate;
+    let _: for<'g> fn(&mut Gate<'g>, bool) -> Result<Released<'g, ()>, Refusal> = by_refusing;
 }

@@ -1,4 +1,4 @@
-//! Only the models of the core may say that a bound is enforced.
+//! Only privacy code may say that a bound is enforced.
 use fedkin_core::privacy::Bound;
 
 fn lie() -> Bound {

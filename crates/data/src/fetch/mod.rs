@@ -6,10 +6,9 @@
 mod transfer;
 mod unpack;
 
-use crate::catalogue::{Download, Holds, KNOWN, Known, KnownFile, content_sum};
+use crate::catalogue::{Download, Holds, Known, KnownFile, content_sum};
 use crate::error::DataError;
 use crate::places::plain_or_packed;
-use fedkin_core::params::suggest;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -39,14 +38,6 @@ pub enum FetchNews<'a> {
 
 /// Whoever wants to know what is going on.
 pub type Listener<'a> = dyn FnMut(FetchNews<'_>) + 'a;
-
-/// The set of this name, or an error that lists those that can be fetched.
-pub fn catalogued(name: &str) -> Result<&'static Known, DataError> {
-    KNOWN.iter().find(|known| known.name == name).ok_or_else(|| DataError::UnknownSource {
-        name: name.to_string(),
-        hint: suggest(name, KNOWN.iter().map(|known| known.name)),
-    })
-}
 
 /// Gets the set and gives the folder of its files.
 pub fn fetch(request: &FetchRequest<'_>, listener: &mut Listener<'_>) -> Result<PathBuf, DataError> {

@@ -8,8 +8,11 @@ mod features;
 mod official;
 mod windows;
 
+use crate::catalogue::{self, Known};
 use crate::error::DataError;
+use crate::options::FRACTION;
 use crate::places::SetPlace;
+use crate::registry::{About, Source, Variants};
 use crate::roster::Roster;
 use crate::schema::{Feature, Schema};
 use crate::signals::check;
@@ -18,141 +21,141 @@ use crate::standardise::Scaling;
 use crate::topology;
 use crate::world::{Client, World, assemble};
 use crate::{Request, Task};
-use fedkin_core::Dataset;
-use fedkin_core::params::{Kind, Param, Preset, Value, Values};
+use fedkin_core::params::{Kind, Param, Preset};
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::{Dataset, choice, model, settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windows::{ACTIVITIES, CHANNELS, STEPS, Windows};
 
-pub(crate) const NAME: &str = "uci-har";
-/// How many activities there are.
-pub(crate) const CLASSES: usize = ACTIVITIES.len();
+const NAME: &str = "uci-har";
+const CLASSES: usize = ACTIVITIES.len();
 const FILE: &str = "uci_har_inertial_i16.npz";
 const OFFICIAL: &str = "UCI HAR Dataset.zip";
 const PLACE: SetPlace =
     SetPlace { set: NAME, folder: NAME, expected: "uci_har_inertial_i16.npz or \"UCI HAR Dataset.zip\"" };
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "path",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "folder of \"UCI HAR Dataset.zip\" or uci_har_inertial_i16.npz (default: uci-har in the folder that FEDKIN_DATA names)",
-    },
-    Param {
-        name: "features",
-        kind: Kind::Choice(&["summary", "raw"]),
-        preset: Preset::Text("summary"),
-        help: "summary: 70 numbers per window (levels, jerks, bands of frequency, correlations, gravity) scaled by constants; \
-               raw: the 1152 samples, in g and rad/s, or the first `steps` of each channel",
-    },
-    Param {
-        name: "steps",
-        kind: Kind::Integer { least: 1, most: STEPS as i64 },
-        preset: Preset::Absent,
-        help: "raw: so many samples of each of the 9 channels from the start of a window; 100 give the 900 features of the \
-               FedPnP paper (default: all 128)",
-    },
-    Param {
-        name: "subjects",
-        kind: Kind::List(&Kind::Integer { least: 1, most: 255 }),
-        preset: Preset::Absent,
-        help: "people by number, one client each (default: all 30)",
-    },
-    Param {
-        name: "test_fraction",
-        kind: Kind::Number { least: 0.0, most: 0.99, open: false },
-        preset: Preset::Number(0.5),
-        help: "share of a person's runs of each activity that is kept for testing; at least one stays for training",
-    },
-    Param {
-        name: "train_windows",
-        kind: Kind::Integer { least: 1, most: 100_000 },
-        preset: Preset::Absent,
-        help: "at most so many training windows of each activity, drawn from the training runs (default: all of them)",
-    },
-    Param {
-        help: "share of a person's training runs of each activity that is set aside for choosing parameters; at least one \
-               stays for training",
-        ..VALIDATION
-    },
-    Param {
-        name: "standardise",
-        kind: Kind::Flag,
-        preset: Preset::Flag(false),
-        help: "bring each feature to mean 0 and deviation 1, each client by its own training windows: nothing about them \
-               leaves it",
-    },
-];
-
-/// How many numbers a window has.
-pub(crate) fn columns(values: &Values) -> usize {
-    Shown::read(values).map_or(0, |shown| shown.names().len())
+choice! {
+    /// What a record consists of.
+    pub enum Features {
+        /// 70 numbers per window.
+        Summary = "summary",
+        /// The samples themselves.
+        Raw = "raw",
+    }
 }
 
-/// Reads the windows and divides each person's runs.
-pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
-    let values = request.values;
-    check::has_targets(request.task, NAME)?;
-    if request.task != Task::Classes(CLASSES as u32) {
-        let message = format!(
-            "{NAME} has {CLASSES} activities to tell apart: set [model] kind = \"softmax\", and leave `classes` out"
-        );
-        return Err(DataError::config("source", message));
-    }
-    let server = "server".to_string();
-    let topology = topology::build(
-        request.topology,
-        std::slice::from_ref(&server),
-        false,
-        request.seed,
-        request.require_connected,
-    )?;
-    let windows = Windows::load(&file_of(&PLACE.find(values.text("path"), request.base)?)?)?;
-    let shown = Shown::read(values)?;
-    let names = shown.names();
-    let columns = names.len();
-    let schema = Schema {
-        features: names.into_iter().map(Feature::number).collect(),
-        target: "activity".into(),
-        shape: Some([columns, 1, 1]),
-    };
-    let scaling =
-        if values.flag("standardise") { Scaling::ByClient(vec![true; columns]) } else { Scaling::Never };
-    let mut clients = Vec::new();
-    for subject in subjects(values.list("subjects"), values.get("subjects").is_some(), &windows)? {
-        let name = format!("subject-{subject:02}");
-        let mut rng = PublicRng::named(request.seed, "world/split", 0, u32::from(subject));
-        let fraction = values.number("test_fraction").unwrap_or(0.5);
-        let limit = values.integer("train_windows").map(|limit| limit as usize);
-        let shares =
-            Shares { test: fraction, validation: values.number("validation_fraction").unwrap_or(0.0) };
-        let parts = divide(&runs_of(&windows, subject), shares, limit, &mut rng);
-        let [mut train, mut validation, mut test] =
-            [&parts.train, &parts.validation, &parts.test].map(|picks| rows(&windows, picks, shown));
-        let scaling = scaling.apply(columns, &mut train, [&mut validation, &mut test]);
-        let dataset = |features: Vec<f64>, picks: &[usize]| {
-            let targets = picks.iter().map(|&at| f64::from(windows.activity[at])).collect();
-            Dataset::new(columns, features, targets)
-                .map(Arc::new)
-                .map_err(|source| DataError::Records { client: name.clone(), source })
+settings! {
+    /// `[data]` of UCI HAR.
+    pub struct UciHar {
+        path: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "folder of \"UCI HAR Dataset.zip\" or uci_har_inertial_i16.npz (absent: uci-har in the folder that FEDKIN_DATA names)";
+        features: Features => Kind::Choice(Features::WORDS), Preset::Text("summary"),
+            "summary: 70 numbers per window (levels, jerks, bands of frequency, correlations, gravity) scaled by constants; \
+             raw: the 1152 samples, in g and rad/s, or the first `steps` of each channel";
+        steps: Option<usize> => Kind::Integer { least: 1, most: STEPS as i64 }, Preset::Absent,
+            "raw: so many samples of each of the 9 channels from the start of a window; 100 give the 900 features of the \
+             FedPnP paper (absent: all 128)";
+        subjects: Option<Vec<u32>> => Kind::List(&Kind::Integer { least: 1, most: 255 }), Preset::Absent,
+            "people by number, one client each (absent: all 30)";
+        test_fraction: f64 => FRACTION, Preset::Number(0.5),
+            "share of a person's runs of each activity that is kept for testing; at least one stays for training";
+        train_windows: Option<usize> => Kind::Integer { least: 1, most: 100_000 }, Preset::Absent,
+            "at most so many training windows of each activity, drawn from the training runs (absent: all of them)";
+        validation_fraction: f64 => param Param {
+            help: "share of a person's training runs of each activity that is set aside for choosing parameters; at least one \
+                   stays for training",
+            ..VALIDATION
         };
-        let some = |features, picks: &[usize]| match picks {
-            [] => Ok(None),
-            picks => dataset(features, picks).map(Some),
-        };
-        let train = dataset(train, &parts.train)?;
-        let (validation, test) = (some(validation, &parts.validation)?, some(test, &parts.test)?);
-        clients.push(Client { name, server: 0, cluster: 0, train, test, validation, scaling });
+        standardise: bool => Kind::Flag, Preset::Flag(false),
+            "bring each feature to mean 0 and deviation 1, each client by its own training windows: nothing about them \
+             leaves it";
     }
-    let roster = Roster { servers: vec![server], clusters: vec!["all".into()], topology };
-    let classes = ACTIVITIES.iter().map(ToString::to_string).collect();
-    Ok(assemble(clients, roster, None, schema)?.with_public(None, classes))
 }
 
-/// What a record consists of.
+impl Source for UciHar {
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "six activities of thirty people from a phone's motion sensors, one person per client";
+    const PUBLIC: Option<&'static Known> = Some(&catalogue::UCI_HAR);
+
+    fn about(&self, _: Variants<'_>) -> About {
+        let columns = self.shown().map_or(0, |shown| shown.names().len());
+        About {
+            known: model::Known { classes: Some(CLASSES), shape: Some([columns, 1, 1]) },
+            path: self.path.clone(),
+            by_client: self.standardise,
+            validation: self.validation_fraction > 0.0,
+        }
+    }
+
+    /// Reads the windows and divides each person's runs.
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        check::has_targets(request.task, NAME)?;
+        if request.task != Task::Classes(CLASSES as u32) {
+            let message = format!(
+                "{NAME} has {CLASSES} activities to tell apart: set [model] kind = \"softmax\", and leave `classes` out"
+            );
+            return Err(DataError::config("source", message));
+        }
+        let server = "server".to_string();
+        let topology = topology::build(
+            request.topology,
+            std::slice::from_ref(&server),
+            false,
+            request.seed,
+            request.require_connected,
+        )?;
+        let windows = Windows::load(&file_of(&PLACE.find(self.path.as_deref(), request.base)?)?)?;
+        let shown = self.shown()?;
+        let names = shown.names();
+        let columns = names.len();
+        let schema = Schema {
+            features: names.into_iter().map(Feature::number).collect(),
+            target: "activity".into(),
+            shape: Some([columns, 1, 1]),
+        };
+        let scaling = if self.standardise { Scaling::ByClient(vec![true; columns]) } else { Scaling::Never };
+        let mut clients = Vec::new();
+        for subject in subjects(self.subjects.as_deref(), &windows)? {
+            let name = format!("subject-{subject:02}");
+            let mut rng = PublicRng::named(request.seed, "world/split", 0, u32::from(subject));
+            let shares = Shares { test: self.test_fraction, validation: self.validation_fraction };
+            let parts = divide(&runs_of(&windows, subject), shares, self.train_windows, &mut rng);
+            let [mut train, mut validation, mut test] =
+                [&parts.train, &parts.validation, &parts.test].map(|picks| rows(&windows, picks, shown));
+            let scaling = scaling.apply(columns, &mut train, [&mut validation, &mut test]);
+            let dataset = |features: Vec<f64>, picks: &[usize]| {
+                let targets = picks.iter().map(|&at| f64::from(windows.activity[at])).collect();
+                Dataset::new(columns, features, targets)
+                    .map(Arc::new)
+                    .map_err(|source| DataError::Records { client: name.clone(), source })
+            };
+            let some = |features, picks: &[usize]| match picks {
+                [] => Ok(None),
+                picks => dataset(features, picks).map(Some),
+            };
+            let train = dataset(train, &parts.train)?;
+            let (validation, test) = (some(validation, &parts.validation)?, some(test, &parts.test)?);
+            clients.push(Client {
+                name,
+                server: 0,
+                cluster: 0,
+                train,
+                test,
+                validation,
+                scaling,
+                learner: None,
+            });
+        }
+        let roster = Roster { servers: vec![server], clusters: vec!["all".into()], topology };
+        let classes = ACTIVITIES.iter().map(ToString::to_string).collect();
+        Ok(assemble(clients, roster, None, schema)?.with_public(None, classes))
+    }
+}
+
+/// What is shown of a window.
 #[derive(Clone, Copy)]
 enum Shown {
     /// The 70 numbers of `features`.
@@ -161,19 +164,20 @@ enum Shown {
     Raw(usize),
 }
 
-impl Shown {
-    fn read(values: &Values) -> Result<Self, DataError> {
-        let steps = values.integer("steps").map(|steps| steps as usize);
-        match (values.text("features"), steps) {
-            (Some("raw"), steps) => Ok(Self::Raw(steps.unwrap_or(STEPS))),
-            (_, None) => Ok(Self::Summary),
-            (_, Some(_)) => Err(DataError::config(
+impl UciHar {
+    fn shown(&self) -> Result<Shown, DataError> {
+        match (self.features, self.steps) {
+            (Features::Raw, steps) => Ok(Shown::Raw(steps.unwrap_or(STEPS))),
+            (Features::Summary, None) => Ok(Shown::Summary),
+            (Features::Summary, Some(_)) => Err(DataError::config(
                 "steps",
                 "only raw samples can be cut short: set `features = \"raw\"`, or drop the key",
             )),
         }
     }
+}
 
+impl Shown {
     fn names(self) -> Vec<String> {
         match self {
             Self::Summary => features::names(),
@@ -188,21 +192,16 @@ fn file_of(folder: &Path) -> Result<PathBuf, DataError> {
     candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| PLACE.missing(folder.to_path_buf()))
 }
 
-/// The wanted people in order, each once.
-fn subjects(list: &[Value], given: bool, windows: &Windows) -> Result<Vec<u8>, DataError> {
+/// The wanted people in order, each once; all where nobody is named.
+fn subjects(wanted: Option<&[u32]>, windows: &Windows) -> Result<Vec<u8>, DataError> {
     let mut known = windows.subject.clone();
     known.sort_unstable();
     known.dedup();
-    if !given {
-        return Ok(known);
-    }
-    let mut subjects = Vec::with_capacity(list.len());
-    for value in list {
-        let subject = match value {
-            Value::Integer(number) => u8::try_from(*number).ok().filter(|number| known.contains(number)),
-            _ => None,
-        };
-        let refuse = |what: &str| DataError::config("subjects", format!("{value} {what}"));
+    let Some(wanted) = wanted else { return Ok(known) };
+    let mut subjects = Vec::with_capacity(wanted.len());
+    for &number in wanted {
+        let subject = known.iter().copied().find(|known| u32::from(*known) == number);
+        let refuse = |what: &str| DataError::config("subjects", format!("{number} {what}"));
         let subject = subject.ok_or_else(|| refuse("is not among the people of the file"))?;
         if subjects.contains(&subject) {
             return Err(refuse("is listed twice: drop one"));

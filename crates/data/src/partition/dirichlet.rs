@@ -7,8 +7,7 @@
 //! **By client**: each client's mix of labels is from Dir(alpha, ..., alpha), and it draws `samples` records by it. Sizes are
 //! equal, as in the paper's MNIST experiments. A label that is used up is left out of the mixes of later clients.
 
-use super::Pool;
-use super::settings::Settings;
+use super::{Dirichlet, Pool, Size};
 use crate::error::DataError;
 use fedkin_core::numeric::{exp, ln};
 use fedkin_core::rng::{PublicRng, Random};
@@ -61,18 +60,17 @@ fn piles(pool: Pool<'_>, records: impl IntoIterator<Item = u32>) -> Vec<Vec<u32>
 }
 
 /// Every client draws its own mix of labels.
-pub(super) fn by_client(pool: Pool<'_>, settings: &Settings, rng: &mut PublicRng) -> Vec<Vec<u32>> {
-    let samples = settings.samples.unwrap_or(pool.labels.len() / settings.clients);
-    let alpha = settings.alpha.unwrap_or(1.0);
+pub(super) fn by_client(pool: Pool<'_>, size: &Size, alpha: f64, rng: &mut PublicRng) -> Vec<Vec<u32>> {
+    let samples = size.samples.unwrap_or(pool.labels.len() / size.clients);
     let mut all: Vec<u32> = (0..pool.labels.len() as u32).collect();
     rng.shuffle(&mut all);
     let mut piles = piles(pool, all);
-    (0..settings.clients)
+    (0..size.clients)
         .map(|_| {
             let mix = shares(alpha, pool.classes, rng);
             let mut mine = Vec::with_capacity(samples);
             while mine.len() < samples {
-                // All records together suffice: the settings have checked.
+                // All records together suffice: that was checked.
                 let Some(label) = pick(&mix, &piles, rng) else { break };
                 mine.extend(piles[label].pop());
             }
@@ -104,20 +102,21 @@ fn pick(mix: &[f64], piles: &[Vec<u32>], rng: &mut PublicRng) -> Option<usize> {
 pub(super) fn by_label(
     pool: Pool<'_>,
     records: Vec<u32>,
-    settings: &Settings,
+    settings: &Dirichlet,
     rng: &mut PublicRng,
 ) -> Result<Vec<Vec<u32>>, DataError> {
-    let (alpha, clients) = (settings.alpha.unwrap_or(1.0), settings.clients);
+    let Dirichlet { size: Size { clients, .. }, alpha, least, .. } = *settings;
+    let there = records.len();
     let piles = piles(pool, records);
     let sizes: Vec<usize> = piles.iter().map(Vec::len).collect();
-    let possible = settings.least.saturating_mul(clients) <= settings.records;
+    let possible = least.saturating_mul(clients) <= there;
     let mut best = 0;
     for _ in 0..if possible { TRIES } else { 0 } {
         let counts = division(&sizes, alpha, clients, rng);
         let smallest =
             (0..clients).map(|client| counts.iter().map(|label| label[client]).sum::<usize>()).min();
         best = best.max(smallest.unwrap_or(0));
-        if smallest >= Some(settings.least) {
+        if smallest >= Some(least) {
             let mut dealt = vec![Vec::new(); clients];
             for (pile, counts) in piles.iter().zip(&counts) {
                 let mut rest = pile.as_slice();
@@ -130,17 +129,22 @@ pub(super) fn by_label(
             return Ok(dealt);
         }
     }
-    Err(impossible(settings, alpha, best))
+    Err(impossible(Wanted { clients, least, records: there }, alpha, best))
+}
+
+/// How many records how many clients are to have, and how many there are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) clients: usize,
+    pub(super) least: usize,
+    pub(super) records: usize,
 }
 
 /// The message for a law that leaves clients with too few records.
-pub(super) fn impossible(settings: &Settings, alpha: f64, best: usize) -> DataError {
-    let Settings { clients, least, records, .. } = settings;
-    let why = if least.saturating_mul(*clients) > *records {
-        format!(
-            "{clients} clients with at least {least} records each need {}",
-            least.saturating_mul(*clients)
-        )
+pub(super) fn impossible(wanted: Wanted, alpha: f64, best: usize) -> DataError {
+    let Wanted { clients, least, records } = wanted;
+    let why = if least.saturating_mul(clients) > records {
+        format!("{clients} clients with at least {least} records each need {}", least.saturating_mul(clients))
     } else {
         format!("in {TRIES} draws the smallest client never had more than {best}")
     };

@@ -1,8 +1,8 @@
 //! Partitioners without a Dirichlet law over labels: equal parts, shards, sizes; and what clusters do to records.
 
-use super::dirichlet::{TRIES, impossible, shares as dirichlet_shares};
-use super::settings::Settings;
-use super::{Pool, Twist};
+use super::dirichlet::{TRIES, Wanted, impossible, shares as dirichlet_shares};
+use super::laws::Law;
+use super::{Pool, Quantity, Shards, Twist};
 use crate::error::DataError;
 use fedkin_core::numeric::{exp, ln};
 use fedkin_core::rng::{PublicRng, Random};
@@ -24,14 +24,14 @@ pub(super) fn equal(records: &[u32], clients: usize) -> Vec<Vec<u32>> {
 pub(super) fn shards(
     pool: Pool<'_>,
     mut records: Vec<u32>,
-    settings: &Settings,
+    settings: &Shards,
     rng: &mut PublicRng,
 ) -> Result<Vec<Vec<u32>>, DataError> {
-    let count = settings.shards.saturating_mul(settings.clients);
+    let count = settings.shards.saturating_mul(settings.size.clients);
     if count > records.len() {
         let message = format!(
             "{} clients with {} shards each need {count} records at least but there are {}: lower `shards` or `clients`",
-            settings.clients,
+            settings.size.clients,
             settings.shards,
             records.len()
         );
@@ -47,38 +47,42 @@ pub(super) fn shards(
 /// Sizes from a Dirichlet law or a power law; who gets which records is random.
 pub(super) fn quantity(
     records: &[u32],
-    settings: &Settings,
+    law: &Law,
+    settings: &Quantity,
     rng: &mut PublicRng,
 ) -> Result<Vec<Vec<u32>>, DataError> {
-    let (clients, least) = (settings.clients, settings.least);
-    let sizes = if let Some(exponent) = settings.exponent {
-        let weights: Vec<f64> = (1..=clients).map(|k| exp(-exponent * ln(k as f64))).collect();
-        let total: f64 = weights.iter().sum();
-        let mut sizes = rounded(weights.iter().map(|weight| weight / total), records.len());
-        if let Some(smallest) = sizes.iter().min().filter(|&&smallest| smallest < least) {
-            let message = format!(
-                "a power law with exponent {exponent} over {clients} clients gives the smallest {smallest} of the {} records, and \
-                 {least} are asked for: lower `exponent`, `clients` or `least`",
-                records.len()
-            );
-            return Err(DataError::config("least", message));
-        }
-        rng.shuffle(&mut sizes);
-        sizes
-    } else {
-        let alpha = settings.alpha.unwrap_or(1.0);
-        let tries = if least.saturating_mul(clients) <= records.len() { TRIES } else { 0 };
-        let (mut best, mut found) = (0, None);
-        for _ in 0..tries {
-            let sizes = rounded(dirichlet_shares(alpha, clients, rng).into_iter(), records.len());
-            let smallest = sizes.iter().copied().min().unwrap_or(0);
-            best = best.max(smallest);
-            if smallest >= least {
-                found = Some(sizes);
-                break;
+    let (clients, least) = (settings.size.clients, settings.least);
+    let sizes = match *law {
+        Law::Power(exponent) => {
+            let weights: Vec<f64> = (1..=clients).map(|k| exp(-exponent * ln(k as f64))).collect();
+            let total: f64 = weights.iter().sum();
+            let mut sizes = rounded(weights.iter().map(|weight| weight / total), records.len());
+            if let Some(smallest) = sizes.iter().min().filter(|&&smallest| smallest < least) {
+                let message = format!(
+                    "a power law with exponent {exponent} over {clients} clients gives the smallest {smallest} of the {} \
+                     records, and {least} are asked for: lower `exponent`, `clients` or `least`",
+                    records.len()
+                );
+                return Err(DataError::config("least", message));
             }
+            rng.shuffle(&mut sizes);
+            sizes
         }
-        found.ok_or_else(|| impossible(settings, alpha, best))?
+        Law::Dirichlet(alpha) => {
+            let tries = if least.saturating_mul(clients) <= records.len() { TRIES } else { 0 };
+            let (mut best, mut found) = (0, None);
+            for _ in 0..tries {
+                let sizes = rounded(dirichlet_shares(alpha, clients, rng).into_iter(), records.len());
+                let smallest = sizes.iter().copied().min().unwrap_or(0);
+                best = best.max(smallest);
+                if smallest >= least {
+                    found = Some(sizes);
+                    break;
+                }
+            }
+            let wanted = Wanted { clients, least, records: records.len() };
+            found.ok_or_else(|| impossible(wanted, alpha, best))?
+        }
     };
     let mut rest = records;
     Ok(sizes

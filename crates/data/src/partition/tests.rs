@@ -1,12 +1,31 @@
 //! What every partitioner promises, and what each one is for.
 
 use super::*;
-use fedkin_core::params::Value;
+use crate::{Request, Task};
+use fedkin_core::params::{Value, Values};
 use std::collections::BTreeSet;
+use std::path::Path;
 
-fn values(pairs: &[(&str, Value)]) -> Values {
+/// The request of a config with these keys of a partition.
+fn dealt_by(pairs: &[(&str, Value)], pool: Pool<'_>, seed: u64) -> Result<Deal, String> {
+    let registry = crate::native();
+    let row = registry.source("mnist").unwrap();
     let raw = pairs.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
-    Values::check(PARAMS, &raw).unwrap()
+    let values = Values::check(&registry.params(row), &raw).map_err(|problems| problems[0].to_string())?;
+    let topology = crate::TopologySettings::default().spec(Path::new("")).unwrap();
+    let request = Request {
+        registry,
+        source: "mnist",
+        values: &values,
+        base: Path::new(""),
+        topology: &topology,
+        task: Task::Classes(10),
+        seed,
+        require_connected: false,
+    };
+    let Some(Value::Text(name)) = values.get(KEY) else { panic!() };
+    let dealt = request.partition(name).and_then(|law| law.deal(pool, seed)?.checked(name, pool));
+    dealt.map_err(|error| error.to_string())
 }
 
 fn text(text: &str) -> Value {
@@ -21,7 +40,7 @@ fn labels() -> Vec<u32> {
 fn deal_of(pairs: &[(&str, Value)], seed: u64) -> Result<Deal, String> {
     let labels = labels();
     let pool = Pool { labels: &labels, classes: 10, square: true };
-    deal(&values(pairs), pool, seed).map_err(|error| error.to_string())
+    dealt_by(pairs, pool, seed)
 }
 
 fn counts(records: &[u32]) -> Vec<usize> {
@@ -35,9 +54,12 @@ fn counts(records: &[u32]) -> Vec<usize> {
 
 #[test]
 fn the_key_names_every_row_of_the_table() {
-    let fedkin_core::params::Kind::Choice(words) = PARAMS[0].kind else { panic!() };
+    let registry = crate::native();
+    let params = registry.params(registry.source("mnist").unwrap());
+    let key = params.iter().find(|param| param.name == KEY).unwrap();
+    let fedkin_core::params::Kind::Choice(words) = key.kind else { panic!() };
     assert_eq!(words[0], "tasks");
-    assert_eq!(words[1..], PARTITIONERS.iter().map(|row| row.name).collect::<Vec<_>>());
+    assert_eq!(words[1..], registry.partitioners.names().collect::<Vec<_>>());
 }
 
 #[test]
@@ -165,10 +187,22 @@ fn what_cannot_be_is_refused_with_its_numbers() {
         &["need 2020 records at least"],
     );
     let regression = Pool { labels: &[0; 50], classes: 0, square: false };
-    let message = deal(&values(&dirichlet(0.5)), regression, 1).unwrap_err().to_string();
+    let message = dealt_by(&dirichlet(0.5), regression, 1).unwrap_err();
     assert!(message.contains("goes by classes"), "{message}");
-    let message = Values::check(PARAMS, &[("partition".to_string(), text("dirichlett"))].into()).unwrap_err()
-        [0]
-    .to_string();
+    let message = deal_of(&[("partition", text("dirichlett"))], 1).unwrap_err();
     assert!(message.contains("did you mean `dirichlet`?"), "{message}");
+}
+
+#[test]
+fn a_deal_that_breaks_a_promise_is_refused() {
+    let labels = [0, 1, 0];
+    let pool = Pool { labels: &labels, classes: 2, square: false };
+    let message = |deal: Deal| deal.checked("own", pool).unwrap_err().to_string();
+    assert!(message(Deal::whole(vec![vec![0, 1], vec![1]])).contains("dealt record 1 twice"));
+    assert!(message(Deal::whole(vec![vec![3]])).contains("dealt record 3 of 3"));
+    let lone = Deal { cluster: vec![1], ..Deal::whole(vec![vec![0]]) };
+    assert!(message(lone).contains("a cluster that it does not have"));
+    let turned = Deal { clusters: vec![("all".into(), Twist::Turn(1))], ..Deal::whole(vec![vec![0]]) };
+    assert!(message(turned).contains("no square images"));
+    assert_eq!(Deal::whole(vec![vec![2, 0]]).checked("own", pool).unwrap().clients, [[0, 2]]);
 }

@@ -12,18 +12,15 @@
 
 use super::{Signals, SignalsOptions, check, files, one_d, world};
 use crate::Request;
+use crate::catalogue::{self, Known};
 use crate::error::DataError;
 use crate::places::{SetPlace, plain_or_packed};
-use crate::tabular::word;
+use crate::registry::{About, Source, Variants};
 use crate::world::World;
-use fedkin_core::params::{Kind, Param, Preset, Value, suggest};
+use fedkin_core::params::{Kind, Preset, Value, suggest};
+use fedkin_core::settings;
+use fedkin_core::settings::Setting;
 use std::path::{Path, PathBuf};
-
-const SUBJECTS: [&str; 2] = ["UM_1_0050273", "UM_1_0050329"];
-
-/// The left half of each default pair of regions.
-const DEFAULT: [u32; 17] =
-    [2301, 2601, 2611, 2701, 3001, 4001, 4021, 4101, 4111, 4201, 5401, 6201, 6221, 6301, 8111, 8121, 8201];
 
 /// The cerebral regions of AAL: the code of the left one, the right one being one more, and the name without side.
 const REGIONS: [(u32, &str); 45] = [
@@ -80,72 +77,124 @@ const PLACE: SetPlace = SetPlace {
     expected: "rois_aal with <FILE_ID>_rois_aal.1D of each subject (also as .gz)",
 };
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "path",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "folder of the files (default: abide in the folder that FEDKIN_DATA names)",
-    },
-    Param {
-        name: "subjects",
-        kind: Kind::List(&Kind::Text),
-        preset: Preset::Absent,
-        help: "FILE_ID of each client (default [\"UM_1_0050273\", \"UM_1_0050329\"]: autism and control of one site)",
-    },
-    Param {
-        name: "regions",
-        kind: Kind::List(&Kind::Either(&[Kind::Integer { least: 1, most: 99_999 }, Kind::Text])),
-        preset: Preset::Absent,
-        help: "regions by AAL code or name, as in 6301 or \"Precuneus_L\" (default: 34 regions of the default-mode network \
-               and the social brain: Frontal_Inf_Oper, Frontal_Sup_Medial, Frontal_Med_Orb, Rectus, Insula, Cingulum_Ant, \
-               Cingulum_Post, Hippocampus, ParaHippocampal, Amygdala, Fusiform, Parietal_Inf, Angular, Precuneus, \
-               Temporal_Sup, Temporal_Pole_Sup, Temporal_Mid, each _L and _R)",
-    },
-    Param {
-        name: "standardise",
-        kind: Kind::Flag,
-        preset: Preset::Flag(true),
-        help: "bring each region to mean 0 and deviation 1, each client by its own records: nothing about them leaves it",
-    },
-    Param {
-        name: "limit",
-        kind: Kind::Integer { least: 1, most: 100_000_000 },
-        preset: Preset::Absent,
-        help: "at most so many records of each client, from the first on (default: all)",
-    },
+/// The default regions: both halves of each.
+const DEFAULT: &[Preset] = &[
+    Preset::Text("Frontal_Inf_Oper_L"),
+    Preset::Text("Frontal_Inf_Oper_R"),
+    Preset::Text("Frontal_Sup_Medial_L"),
+    Preset::Text("Frontal_Sup_Medial_R"),
+    Preset::Text("Frontal_Med_Orb_L"),
+    Preset::Text("Frontal_Med_Orb_R"),
+    Preset::Text("Rectus_L"),
+    Preset::Text("Rectus_R"),
+    Preset::Text("Insula_L"),
+    Preset::Text("Insula_R"),
+    Preset::Text("Cingulum_Ant_L"),
+    Preset::Text("Cingulum_Ant_R"),
+    Preset::Text("Cingulum_Post_L"),
+    Preset::Text("Cingulum_Post_R"),
+    Preset::Text("Hippocampus_L"),
+    Preset::Text("Hippocampus_R"),
+    Preset::Text("ParaHippocampal_L"),
+    Preset::Text("ParaHippocampal_R"),
+    Preset::Text("Amygdala_L"),
+    Preset::Text("Amygdala_R"),
+    Preset::Text("Fusiform_L"),
+    Preset::Text("Fusiform_R"),
+    Preset::Text("Parietal_Inf_L"),
+    Preset::Text("Parietal_Inf_R"),
+    Preset::Text("Angular_L"),
+    Preset::Text("Angular_R"),
+    Preset::Text("Precuneus_L"),
+    Preset::Text("Precuneus_R"),
+    Preset::Text("Temporal_Sup_L"),
+    Preset::Text("Temporal_Sup_R"),
+    Preset::Text("Temporal_Pole_Sup_L"),
+    Preset::Text("Temporal_Pole_Sup_R"),
+    Preset::Text("Temporal_Mid_L"),
+    Preset::Text("Temporal_Mid_R"),
 ];
 
-/// Reads the series of the subjects.
-pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
-    let values = request.values;
-    check::has_none(request.task, PLACE.set)?;
-    let topology = world::server_of(request)?;
-    let mut subjects: Vec<&str> = values.list("subjects").iter().filter_map(word).collect();
-    if values.get("subjects").is_none() {
-        subjects = SUBJECTS.to_vec();
+/// A region as a config names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Region {
+    /// By its AAL code.
+    Code(u32),
+    /// By its name.
+    Name(String),
+}
+
+impl Setting for Region {
+    fn read(value: Option<&Value>) -> Result<Self, String> {
+        match value {
+            Some(Value::Text(name)) => Ok(Self::Name(name.clone())),
+            other => u32::read(other).map(Self::Code),
+        }
     }
-    if subjects.is_empty() {
-        return Err(DataError::config(
-            "subjects",
-            format!("name at least one subject, as in [{:?}]", SUBJECTS[0]),
-        ));
+
+    fn write(&self) -> Option<Value> {
+        match self {
+            Self::Code(code) => code.write(),
+            Self::Name(name) => name.write(),
+        }
     }
-    if let Some(at) = (1..subjects.len()).find(|&at| subjects[..at].contains(&subjects[at])) {
-        return Err(DataError::config("subjects", format!("{:?} is listed twice: drop one", subjects[at])));
+}
+
+settings! {
+    /// `[data]` of ABIDE.
+    pub struct Abide {
+        path: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "folder of the files (absent: abide in the folder that FEDKIN_DATA names)";
+        subjects: Vec<String> => Kind::List(&Kind::Text),
+            Preset::List(&[Preset::Text("UM_1_0050273"), Preset::Text("UM_1_0050329")]),
+            "FILE_ID of each client; the default is autism and control of one site";
+        regions: Vec<Region> => Kind::List(&Kind::Either(&[Kind::Integer { least: 1, most: 99_999 }, Kind::Text])),
+            Preset::List(DEFAULT),
+            "regions by AAL code or name, as in 6301 or \"Precuneus_L\"; the default is 34 regions of the default-mode \
+             network and the social brain";
+        standardise: bool => Kind::Flag, Preset::Flag(true),
+            "bring each region to mean 0 and deviation 1, each client by its own records: nothing about them leaves it";
+        limit: Option<usize> => Kind::Integer { least: 1, most: 100_000_000 }, Preset::Absent,
+            "at most so many records of each client, from the first on (absent: all)";
     }
-    let regions = regions(values.get("regions"))?;
-    let folder = PLACE.find(values.text("path"), request.base)?;
-    let mut clients = Vec::with_capacity(subjects.len());
-    for subject in subjects {
-        let file = file_of(&folder, subject)?;
-        let signals = files::choose(&file, one_d::read(&file)?, "regions", &regions)?;
-        let nodes = signals.nodes.iter().map(|code| name_of(code)).collect();
-        clients.push((subject.to_string(), Signals { nodes, rows: signals.rows }));
+}
+
+impl Source for Abide {
+    const NAME: &'static str = PLACE.set;
+    const SUMMARY: &'static str =
+        "activity of brain regions of people with and without autism, one person per client";
+    const PUBLIC: Option<&'static Known> = Some(&catalogue::ABIDE);
+
+    fn about(&self, _: Variants<'_>) -> About {
+        About { path: self.path.clone(), by_client: self.standardise, ..About::default() }
     }
-    let limit = values.integer("limit").map(|limit| limit as usize);
-    let options = SignalsOptions { standardise: values.flag("standardise"), limit };
-    world::signals_world_at(clients, &options, topology)
+
+    /// Reads the series of the subjects.
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        check::has_none(request.task, PLACE.set)?;
+        let topology = world::server_of(request)?;
+        let subjects = &self.subjects;
+        if subjects.is_empty() {
+            return Err(DataError::config("subjects", "name at least one subject, as in [\"UM_1_0050273\"]"));
+        }
+        if let Some(at) = (1..subjects.len()).find(|&at| subjects[..at].contains(&subjects[at])) {
+            return Err(DataError::config(
+                "subjects",
+                format!("{:?} is listed twice: drop one", subjects[at]),
+            ));
+        }
+        let regions = codes(&self.regions)?;
+        let folder = PLACE.find(self.path.as_deref(), request.base)?;
+        let mut clients = Vec::with_capacity(subjects.len());
+        for subject in subjects {
+            let file = file_of(&folder, subject)?;
+            let signals = files::choose(&file, one_d::read(&file)?, "regions", &regions)?;
+            let nodes = signals.nodes.iter().map(|code| name_of(code)).collect();
+            clients.push((subject.clone(), Signals { nodes, rows: signals.rows }));
+        }
+        let options = SignalsOptions { standardise: self.standardise, limit: self.limit };
+        world::signals_world_at(clients, &options, topology)
+    }
 }
 
 /// The file of a subject, in `rois_aal` or in the folder itself.
@@ -176,15 +225,12 @@ fn file_of(folder: &Path, subject: &str) -> Result<PathBuf, DataError> {
 }
 
 /// The codes of the wanted regions, in order.
-fn regions(value: Option<&Value>) -> Result<Vec<String>, DataError> {
-    let Some(Value::List(list)) = value else {
-        return Ok(DEFAULT.iter().flat_map(|left| [left.to_string(), (left + 1).to_string()]).collect());
-    };
-    let mut codes: Vec<String> = Vec::with_capacity(list.len());
-    for item in list {
-        let code = match item {
-            Value::Text(name) => code_of(name)?,
-            other => other.to_string(),
+fn codes(regions: &[Region]) -> Result<Vec<String>, DataError> {
+    let mut codes: Vec<String> = Vec::with_capacity(regions.len());
+    for region in regions {
+        let code = match region {
+            Region::Name(name) => code_of(name)?,
+            Region::Code(code) => code.to_string(),
         };
         if codes.contains(&code) {
             return Err(DataError::config(

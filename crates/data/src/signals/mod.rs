@@ -3,20 +3,26 @@
 //! A graph over d nodes is a vector of p = d (d - 1) / 2 weights, one per pair, row by row of the upper triangle:
 //! (0, 1), (0, 2), ..., (0, d - 1), (1, 2), ... All clients have the same nodes.
 
-pub(crate) mod abide;
+mod abide;
 pub(crate) mod check;
-pub(crate) mod coil20;
+mod coil20;
 mod distances;
 mod files;
 mod one_d;
 mod smooth;
-pub(crate) mod source;
-pub(crate) mod students;
-pub(crate) mod synthetic;
+mod source;
+mod students;
+mod synthetic;
 mod world;
 
+pub use abide::{Abide, Region};
+pub use coil20::Coil20;
 pub use distances::{distances_world, holds_distances, pair_names, read_distances};
 pub use files::{read_signals, read_signals_by_client, read_signals_of};
+pub use smooth::SmoothSignals;
+pub use source::OwnSignals;
+pub use students::Students;
+pub use synthetic::{Base, GraphSignals};
 pub use world::signals_world;
 
 use crate::roster::numbered;

@@ -2,18 +2,36 @@
 
 use super::pairs;
 use crate::error::DataError;
+use crate::options::Each;
 use fedkin_core::numeric::{Cholesky, add_diagonal};
-use fedkin_core::params::{Kind, Value, Values};
+use fedkin_core::params::{Kind, Preset};
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::settings;
 
-/// Records of every client, or of each.
-pub(super) const SAMPLES: Kind = Kind::Either(&[
-    Kind::Integer { least: 1, most: 10_000_000 },
-    Kind::List(&Kind::Integer { least: 1, most: 10_000_000 }),
-]);
+settings! {
+    /// How many signals of each client, and how smooth they are.
+    pub struct SmoothSignals {
+        samples: Each<usize>
+            => Kind::Either(&[
+                Kind::Integer { least: 1, most: 10_000_000 },
+                Kind::List(&Kind::Integer { least: 1, most: 10_000_000 }),
+            ]),
+            Preset::Integer(100),
+            "records of every client, or a list with one number per client";
+        // Without any noise the precision matrix has no inverse.
+        noise: f64 => Kind::Number { least: 0.0, most: 1e6, open: true }, Preset::Number(0.1),
+            "deviation of the signals' noise: their covariance is the inverse of the Laplacian + noise^2 times identity";
+        test_samples: usize => Kind::Integer { least: 0, most: 10_000_000 }, Preset::Integer(0),
+            "test records of every client";
+    }
+}
 
-/// The deviation of the noise in (33). Without any noise the precision matrix has no inverse.
-pub(super) const NOISE: Kind = Kind::Number { least: 0.0, most: 1e6, open: true };
+impl SmoothSignals {
+    /// The numbers of training records, one per client.
+    pub(super) fn counts(&self, clients: usize) -> Result<Vec<usize>, DataError> {
+        self.samples.per_client("samples", clients)
+    }
+}
 
 /// The law N(0, (L + noise^2 I)^-1) of signals on a graph with Laplacian L.
 pub(super) struct Smooth {
@@ -62,37 +80,6 @@ pub(super) fn signals(
     let law = Smooth::new(graph, nodes, noise)?;
     let draw = |purpose, count| law.draw(count, &mut PublicRng::named(seed, purpose, 0, client));
     Ok([draw("world/signals", samples), draw("world/signals/test", test_samples)])
-}
-
-/// One value per client: the same for all, or as listed.
-pub(super) fn per_client<T: Copy>(
-    values: &Values,
-    key: &str,
-    clients: usize,
-    default: T,
-    read: impl Fn(&Value) -> Option<T>,
-) -> Result<Vec<T>, DataError> {
-    match values.get(key) {
-        Some(Value::List(list)) if list.len() == clients => {
-            Ok(list.iter().map(|item| read(item).unwrap_or(default)).collect())
-        }
-        Some(Value::List(list)) => {
-            let message = format!(
-                "{} numbers were given for {clients} clients: give one per client, or one number for all",
-                list.len()
-            );
-            Err(DataError::config(key, message))
-        }
-        value => Ok(vec![value.and_then(read).unwrap_or(default); clients]),
-    }
-}
-
-/// The numbers of training records, one per client.
-pub(super) fn samples(values: &Values, clients: usize) -> Result<Vec<usize>, DataError> {
-    per_client(values, "samples", clients, 100, |value| match value {
-        Value::Integer(count) => usize::try_from(*count).ok(),
-        _ => None,
-    })
 }
 
 /// Refuses what no machine holds, before the allocator does it less politely.

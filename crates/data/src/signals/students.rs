@@ -3,25 +3,25 @@
 //! The networks are directed; an edge is there if either direction is. The set has no signals: they are drawn from
 //! equation (33) of the FedGL paper on each network with weights 1.
 
-use super::smooth::{NOISE, SAMPLES, fits, samples, signals};
+use super::smooth::{SmoothSignals, fits, signals};
 use super::world::{Seat, assemble_signals, server_of};
 use super::{check, pairs};
 use crate::Request;
+use crate::catalogue::{self, Known};
 use crate::csv::open;
 use crate::error::{At, DataError, Place};
 use crate::places::{SetPlace, plain_or_packed};
-use crate::tabular::word;
+use crate::registry::{About, Source, Variants};
 use crate::world::World;
-use fedkin_core::params::{Kind, Param, Preset};
+use fedkin_core::params::{Kind, Preset};
+use fedkin_core::settings;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Students, numbered from 1 in the files.
 const STUDENTS: usize = 32;
 const NETWORKS: &[&str] =
     &["as1", "as2", "as3", "as4", "as5", "as6", "as7", "as8", "as9", "as10", "as11", "as12"];
-/// What the FedGL paper's three networks are here.
-const DEFAULT: [&str; 3] = ["as1", "as2", "as3"];
 
 const PLACE: SetPlace = SetPlace {
     set: "students",
@@ -29,74 +29,63 @@ const PLACE: SetPlace = SetPlace {
     expected: "as1.net.txt to as12.net.txt (each also as .gz)",
 };
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "path",
-        kind: Kind::Path,
-        preset: Preset::Absent,
-        help: "folder of the files (default: students-ljubljana in the folder that FEDKIN_DATA names)",
-    },
-    Param {
-        name: "networks",
-        kind: Kind::List(&Kind::Choice(NETWORKS)),
-        preset: Preset::Absent,
-        help: "networks, one per client (default [\"as1\", \"as2\", \"as3\"])",
-    },
-    Param {
-        name: "samples",
-        kind: SAMPLES,
-        preset: Preset::Absent,
-        help: "records of every client, or a list with one number per client (default 100)",
-    },
-    Param {
-        name: "noise",
-        kind: NOISE,
-        preset: Preset::Number(0.1),
-        help: "deviation of the signals' noise: their covariance is the inverse of the Laplacian + noise^2 times identity",
-    },
-    Param {
-        name: "test_samples",
-        kind: Kind::Integer { least: 0, most: 10_000_000 },
-        preset: Preset::Integer(0),
-        help: "test records of every client",
-    },
-];
+settings! {
+    /// `[data]` of the students of Ljubljana.
+    pub struct Students {
+        path: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "folder of the files (absent: students-ljubljana in the folder that FEDKIN_DATA names)";
+        // What the FedGL paper's three networks are here.
+        networks: Vec<String> => Kind::List(&Kind::Choice(NETWORKS)),
+            Preset::List(&[Preset::Text("as1"), Preset::Text("as2"), Preset::Text("as3")]),
+            "networks, one per client";
+        flatten signals: SmoothSignals;
+    }
+}
 
-/// Draws signals on the networks.
-pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
-    let values = request.values;
-    check::has_none(request.task, PLACE.set)?;
-    let topology = server_of(request)?;
-    let mut networks: Vec<&str> = values.list("networks").iter().filter_map(word).collect();
-    if values.get("networks").is_none() {
-        networks = DEFAULT.to_vec();
+impl Source for Students {
+    const NAME: &'static str = PLACE.set;
+    const SUMMARY: &'static str =
+        "smooth signals on the social networks of 32 students of Ljubljana, one network per client";
+    const PUBLIC: Option<&'static Known> = Some(&catalogue::STUDENTS);
+
+    fn about(&self, _: Variants<'_>) -> About {
+        About { path: self.path.clone(), ..About::default() }
     }
-    if networks.is_empty() {
-        return Err(DataError::config("networks", "name at least one network, as in [\"as1\"]"));
+
+    /// Draws signals on the networks.
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        check::has_none(request.task, PLACE.set)?;
+        let topology = server_of(request)?;
+        let networks = &self.networks;
+        if networks.is_empty() {
+            return Err(DataError::config("networks", "name at least one network, as in [\"as1\"]"));
+        }
+        if let Some(at) = (1..networks.len()).find(|&at| networks[..at].contains(&networks[at])) {
+            return Err(DataError::config(
+                "networks",
+                format!("{:?} is listed twice: drop one", networks[at]),
+            ));
+        }
+        let samples = self.signals.counts(networks.len())?;
+        let SmoothSignals { noise, test_samples, .. } = self.signals;
+        fits(STUDENTS, &samples, test_samples)?;
+        let folder = PLACE.find(self.path.as_deref(), request.base)?;
+        let (mut seats, mut common) =
+            (Vec::with_capacity(networks.len()), vec![1.0; STUDENTS * (STUDENTS - 1) / 2]);
+        for (name, samples) in networks.iter().zip(samples) {
+            let file = plain_or_packed(&folder, &format!("{name}.net.txt"))
+                .ok_or_else(|| PLACE.missing(folder.clone()))?;
+            let graph = network(&file)?;
+            common.iter_mut().zip(&graph).for_each(|(shared, &edge)| *shared *= edge);
+            // A network's records are the same whichever others are asked for.
+            let number = NETWORKS.iter().position(|known| *known == name).unwrap_or(0) as u32;
+            let counts = [samples, test_samples];
+            let [train, test] = signals((&graph, STUDENTS), noise, counts, (request.seed, number))?;
+            seats.push(Seat { test, graph: Some(graph), ..Seat::new(name.clone(), train) });
+        }
+        let names = (1..=STUDENTS).map(|student| format!("student-{student:02}")).collect();
+        assemble_signals(names, seats, topology, Some(common), None)
     }
-    if let Some(at) = (1..networks.len()).find(|&at| networks[..at].contains(&networks[at])) {
-        return Err(DataError::config("networks", format!("{:?} is listed twice: drop one", networks[at])));
-    }
-    let samples = samples(values, networks.len())?;
-    let test_samples = values.integer("test_samples").unwrap_or(0) as usize;
-    let noise = values.number("noise").unwrap_or(0.1);
-    fits(STUDENTS, &samples, test_samples)?;
-    let folder = PLACE.find(values.text("path"), request.base)?;
-    let (mut seats, mut common) =
-        (Vec::with_capacity(networks.len()), vec![1.0; STUDENTS * (STUDENTS - 1) / 2]);
-    for (name, samples) in networks.into_iter().zip(samples) {
-        let file = plain_or_packed(&folder, &format!("{name}.net.txt"))
-            .ok_or_else(|| PLACE.missing(folder.clone()))?;
-        let graph = network(&file)?;
-        common.iter_mut().zip(&graph).for_each(|(shared, &edge)| *shared *= edge);
-        // A network's records are the same whichever others are asked for.
-        let number = NETWORKS.iter().position(|known| *known == name).unwrap_or(0) as u32;
-        let counts = [samples, test_samples];
-        let [train, test] = signals((&graph, STUDENTS), noise, counts, (request.seed, number))?;
-        seats.push(Seat { test, graph: Some(graph), ..Seat::new(name.to_string(), train) });
-    }
-    let names = (1..=STUDENTS).map(|student| format!("student-{student:02}")).collect();
-    assemble_signals(names, seats, topology, Some(common), None)
 }
 
 /// Reads lines of `from to value`, students counted from 1: weights 1 where there is an arc in either direction.

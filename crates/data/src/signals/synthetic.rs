@@ -12,86 +12,55 @@
 //! consensus graph is what all of them keep. A client graph in several pieces is drawn again, and where that does not
 //! help the base graph is.
 
-use super::smooth::{NOISE, SAMPLES, fits, per_client, samples, signals};
+use super::smooth::{SmoothSignals, fits, signals};
 use super::world::{Seat, assemble_signals, server_of};
 use super::{check, node_names, pairs};
 use crate::Request;
 use crate::error::DataError;
+use crate::options::Each;
 use crate::parallel::InOrder;
+use crate::registry::Source;
 use crate::world::{Nodes, World};
-use fedkin_core::numeric;
-use fedkin_core::params::{Kind, Param, Preset, Value, Values};
+use fedkin_core::params::{Kind, Preset};
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::{choice, numeric, settings};
 use rayon::prelude::*;
-
-pub(crate) const NAME: &str = "synthetic.graph-signals";
 
 /// Draws of one client's own edges before the base graph is given up.
 const CLIENT_TRIES: u32 = 100;
 /// Base graphs before the world is given up.
 const BASE_TRIES: u32 = 100;
 
-const SHARE: Kind = Kind::Number { least: 0.0, most: 1.0, open: false };
+choice! {
+    /// Whose the base graph is.
+    pub enum Base {
+        /// Nobody's.
+        Common = "common",
+        /// The first client's, which keeps all of it.
+        First = "first",
+    }
+}
 
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "nodes",
-        kind: Kind::Integer { least: 2, most: 5000 },
-        preset: Preset::Integer(20),
-        help: "number of nodes, uniform in the unit square",
-    },
-    Param {
-        name: "clients",
-        kind: Kind::Integer { least: 1, most: 100_000 },
-        preset: Preset::Integer(5),
-        help: "number of clients, each with a graph of its own",
-    },
-    Param {
-        name: "samples",
-        kind: SAMPLES,
-        preset: Preset::Absent,
-        help: "records of every client, or a list with one number per client (default 100)",
-    },
-    Param {
-        name: "kept_share",
-        kind: Kind::Either(&[SHARE, Kind::List(&SHARE)]),
-        preset: Preset::Absent,
-        help: "share of the base graph's edges that a client keeps, the rest being random, or a list with one share per \
-               client (default 0.5)",
-    },
-    Param {
-        name: "base",
-        kind: Kind::Choice(&["common", "first"]),
-        preset: Preset::Text("common"),
-        help: "whose the base graph is: nobody's, or the first client's, which then keeps all of it",
-    },
-    Param {
-        name: "width",
-        kind: Kind::Number { least: 0.0, most: 1e6, open: true },
-        preset: Preset::Number(0.5),
-        help: "an edge weighs exp(-distance^2 / (2 width^2))",
-    },
-    Param {
-        name: "threshold",
-        kind: SHARE,
-        preset: Preset::Number(0.75),
-        help: "edges of the base graph that weigh less are removed",
-    },
-    Param {
-        name: "noise",
-        kind: NOISE,
-        preset: Preset::Number(0.1),
-        help: "deviation of the signals' noise: their covariance is the inverse of the Laplacian + noise^2 times identity",
-    },
-    Param {
-        name: "test_samples",
-        kind: Kind::Integer { least: 0, most: 10_000_000 },
-        preset: Preset::Integer(0),
-        help: "test records of every client",
-    },
-];
+settings! {
+    /// `[data]` of graphs that share a consensus graph.
+    pub struct GraphSignals {
+        nodes: usize => Kind::Integer { least: 2, most: 5000 }, Preset::Integer(20),
+            "number of nodes, uniform in the unit square";
+        clients: usize => Kind::Integer { least: 1, most: 100_000 }, Preset::Integer(5),
+            "number of clients, each with a graph of its own";
+        kept_share: Each<f64> => Kind::Either(&[Kind::SHARE, Kind::List(&Kind::SHARE)]), Preset::Number(0.5),
+            "share of the base graph's edges that a client keeps, the rest being random, or a list with one share per client";
+        base: Base => Kind::Choice(Base::WORDS), Preset::Text("common"),
+            "whose the base graph is: nobody's, or the first client's, which then keeps all of it";
+        width: f64 => Kind::Number { least: 0.0, most: 1e6, open: true }, Preset::Number(0.5),
+            "an edge weighs exp(-distance^2 / (2 width^2))";
+        threshold: f64 => Kind::SHARE, Preset::Number(0.75),
+            "edges of the base graph that weigh less are removed";
+        flatten signals: SmoothSignals;
+    }
+}
 
-/// The checked knobs of the graphs.
+/// The settings of the graphs, checked against each other.
 struct Plan {
     nodes: usize,
     width: f64,
@@ -109,13 +78,10 @@ struct Graphs {
 }
 
 impl Plan {
-    fn read(values: &Values, clients: usize, seed: u64) -> Result<Self, DataError> {
-        let mut shares = per_client(values, "kept_share", clients, 0.5, |value| match value {
-            Value::Number(share) => Some(*share),
-            _ => None,
-        })?;
-        if values.text("base") == Some("first") {
-            if shares[0] != 1.0 && matches!(values.get("kept_share"), Some(Value::List(_))) {
+    fn new(settings: &GraphSignals, seed: u64) -> Result<Self, DataError> {
+        let mut shares = settings.kept_share.per_client("kept_share", settings.clients)?;
+        if settings.base == Base::First {
+            if shares[0] != 1.0 && matches!(settings.kept_share, Each::Listed(_)) {
                 let message = format!(
                     "the first client has the base graph itself, so the list starts with 1, not with {}; or set \
                      `base = \"common\"`",
@@ -125,13 +91,8 @@ impl Plan {
             }
             shares[0] = 1.0;
         }
-        Ok(Self {
-            nodes: values.integer("nodes").unwrap_or(20) as usize,
-            width: values.number("width").unwrap_or(0.5),
-            threshold: values.number("threshold").unwrap_or(0.75),
-            shares,
-            seed,
-        })
+        let GraphSignals { nodes, width, threshold, .. } = *settings;
+        Ok(Self { nodes, width, threshold, shares, seed })
     }
 
     fn graphs(&self) -> Result<Graphs, DataError> {
@@ -238,30 +199,33 @@ fn connected(graph: &[f64], nodes: usize) -> bool {
     pieces <= 1
 }
 
-/// Draws the world.
-pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
-    let values = request.values;
-    check::has_none(request.task, NAME)?;
-    let topology = server_of(request)?;
-    let clients = values.integer("clients").unwrap_or(5) as usize;
-    let plan = Plan::read(values, clients, request.seed)?;
-    let samples = samples(values, clients)?;
-    let test_samples = values.integer("test_samples").unwrap_or(0) as usize;
-    let noise = values.number("noise").unwrap_or(0.1);
-    fits(plan.nodes, &samples, test_samples)?;
-    let Graphs { positions, common, clients: graphs } = plan.graphs()?;
-    let width = clients.to_string().len();
-    let seats = graphs
-        .into_par_iter()
-        .zip(samples)
-        .enumerate()
-        .map(|(at, (graph, samples))| {
-            let counts = [samples, test_samples];
-            let [train, test] = signals((&graph, plan.nodes), noise, counts, (request.seed, at as u32))?;
-            let name = format!("client-{:0width$}", at + 1);
-            Ok::<_, DataError>(Seat { test, graph: Some(graph), ..Seat::new(name, train) })
-        })
-        .in_order()?;
-    let nodes = Nodes { positions: Some(positions), labels: None };
-    assemble_signals(node_names(plan.nodes), seats, topology, Some(common), Some(nodes))
+impl Source for GraphSignals {
+    const NAME: &'static str = "synthetic.graph-signals";
+    const SUMMARY: &'static str =
+        "smooth signals on known graphs that share a consensus graph, as in the FedGL paper";
+
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        check::has_none(request.task, Self::NAME)?;
+        let topology = server_of(request)?;
+        let clients = self.clients;
+        let plan = Plan::new(self, request.seed)?;
+        let samples = self.signals.counts(clients)?;
+        let SmoothSignals { noise, test_samples, .. } = self.signals;
+        fits(plan.nodes, &samples, test_samples)?;
+        let Graphs { positions, common, clients: graphs } = plan.graphs()?;
+        let width = clients.to_string().len();
+        let seats = graphs
+            .into_par_iter()
+            .zip(samples)
+            .enumerate()
+            .map(|(at, (graph, samples))| {
+                let counts = [samples, test_samples];
+                let [train, test] = signals((&graph, plan.nodes), noise, counts, (request.seed, at as u32))?;
+                let name = format!("client-{:0width$}", at + 1);
+                Ok::<_, DataError>(Seat { test, graph: Some(graph), ..Seat::new(name, train) })
+            })
+            .in_order()?;
+        let nodes = Nodes { positions: Some(positions), labels: None };
+        assemble_signals(node_names(plan.nodes), seats, topology, Some(common), Some(nodes))
+    }
 }

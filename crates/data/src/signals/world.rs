@@ -71,6 +71,7 @@ pub(super) fn assemble_signals(
             test,
             validation: None,
             scaling: seat.scaling,
+            learner: None,
         });
     }
     let schema = Schema {

@@ -16,11 +16,13 @@
 mod params;
 pub(crate) mod shifted;
 
-pub(crate) use params::PARAMS;
+pub use params::{ClusteredRegression, Gamma, Models, NoiseLaw, Sizes, TestSamples};
+pub use shifted::ShiftedClasses;
 
 use crate::error::DataError;
-use crate::options::{self, Clients};
+use crate::options::Range;
 use crate::parallel::InOrder;
+use crate::registry::Source;
 use crate::roster::{Roster, cluster_names, draw_clusters, equal_clusters, numbered, random_clusters};
 use crate::schema::{Feature, Schema};
 use crate::topology;
@@ -28,115 +30,86 @@ use crate::world::{Client, World, assemble};
 use crate::{Request, Task};
 use fedkin_core::Dataset;
 use fedkin_core::numeric;
-use fedkin_core::params::{Value, Values};
 use fedkin_core::rng::{PublicRng, Random};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-pub(crate) const NAME: &str = "synthetic.clustered-regression";
-
-const SPREAD: f64 = 0.15;
-const PER_COORDINATE: &str = "per-coordinate";
-
-enum NoiseLaw {
-    Uniform,
-    LogUniform,
+/// The settings, checked against each other.
+struct Plan<'a> {
+    settings: &'a ClusteredRegression,
+    /// How far uniform models reach, where they are uniform.
+    range: Option<f64>,
+    seed: u64,
 }
 
-/// How the models of the clusters are drawn.
-enum Models {
-    /// A common model times 1 + gamma.
-    Shifted,
-    /// Every coordinate in (-range, range).
-    Uniform(f64),
-}
-
-impl Models {
-    fn read(values: &Values) -> Result<Self, DataError> {
-        let uniform = values.text("models") == Some("uniform");
-        match (uniform, values.number("range")) {
-            (true, Some(range)) => {
+impl ClusteredRegression {
+    /// How far uniform models reach; nothing where models are shifted.
+    fn range(&self) -> Result<Option<f64>, DataError> {
+        match (self.models, self.range) {
+            (Models::Uniform, Some(range)) => {
+                let preset = Self::default();
                 // Both have a preset, so a key that would do nothing shows by another value.
-                for (key, changed) in [
-                    ("spread", values.number("spread").is_some_and(|spread| spread != SPREAD)),
-                    ("gamma", values.text("gamma") == Some(PER_COORDINATE)),
-                ] {
+                for (key, changed) in
+                    [("spread", self.spread != preset.spread), ("gamma", self.gamma != preset.gamma)]
+                {
                     if changed {
                         let message = "this key shifts a common model and does nothing with models = \"uniform\": remove it";
                         return Err(DataError::config(key, message));
                     }
                 }
-                Ok(Self::Uniform(range))
+                Ok(Some(range))
             }
-            (true, None) => {
+            (Models::Uniform, None) => {
                 let message = "this key is required with models = \"uniform\": how far a coordinate reaches from zero, as in `range = 5`";
                 Err(DataError::config("range", message))
             }
-            (false, Some(_)) => {
+            (Models::Shifted, Some(_)) => {
                 let message = "this key is of models = \"uniform\": set that as well, or remove it";
                 Err(DataError::config("range", message))
             }
-            (false, None) => Ok(Self::Shifted),
+            (Models::Shifted, None) => Ok(None),
         }
     }
 }
 
-enum TestSamples {
-    AsTrain,
-    Count(usize),
-}
-
-/// The checked knobs.
-struct Plan {
-    dimension: usize,
-    clusters: usize,
-    models: Models,
-    samples: (u32, u32),
-    noise: (f64, f64),
-    noise_law: NoiseLaw,
-    test: TestSamples,
-    seed: u64,
-}
-
-impl Plan {
-    fn read(values: &Values, seed: u64) -> Result<Self, DataError> {
-        let noise = options::numbers(values, "noise", (0.01, 0.022))?;
-        let noise_law = match values.text("noise_law") {
-            Some("log-uniform") if noise.0 <= 0.0 => {
+impl<'a> Plan<'a> {
+    fn new(settings: &'a ClusteredRegression, seed: u64) -> Result<Self, DataError> {
+        let Range { from, to } = settings.noise;
+        match settings.noise_law {
+            NoiseLaw::LogUniform if from <= 0.0 => {
                 return Err(DataError::config("noise", "a log-uniform law needs a variance above 0"));
             }
-            Some("log-uniform") => NoiseLaw::LogUniform,
-            Some("fixed") if noise.0 < noise.1 => {
+            NoiseLaw::Fixed if from < to => {
                 let message = "a fixed law needs one number, as in `noise = 0.01`, not a range";
                 return Err(DataError::config("noise", message));
             }
-            _ => NoiseLaw::Uniform,
-        };
-        let test = match values.get("test_samples") {
-            Some(Value::Text(word)) if word == "train" => TestSamples::AsTrain,
-            Some(Value::Integer(count)) => TestSamples::Count(*count as usize),
-            _ => TestSamples::Count(0),
-        };
-        Ok(Self {
-            dimension: values.integer("dimension").unwrap_or(60) as usize,
-            clusters: values.integer("clusters").unwrap_or(3) as usize,
-            models: Models::read(values)?,
-            samples: options::counts(values, "samples", (2, 9))?,
-            noise,
-            noise_law,
-            test,
-            seed,
-        })
+            _ => {}
+        }
+        Ok(Self { settings, range: settings.range()?, seed })
+    }
+
+    /// How many test records a client with so many training records has.
+    fn tested(&self, samples: usize) -> usize {
+        match self.settings.test_samples {
+            TestSamples::None => 0,
+            TestSamples::AsTrain => samples,
+            TestSamples::Count(count) => count,
+        }
     }
 
     /// Refuses what no machine holds, before the allocator does it less politely.
     fn fits(&self, clients: usize) -> Result<(), DataError> {
         const MOST_BYTES: f64 = (1u64 << 40) as f64;
         const MOST_CLIENT: f64 = (1u64 << 32) as f64;
-        let (least, most) = (f64::from(self.samples.0), f64::from(self.samples.1));
+        let Range { from, to } = self.settings.samples;
+        let (least, most) = (f64::from(from), f64::from(to));
         let bytes = |samples: f64| {
-            let tested = if let TestSamples::Count(count) = self.test { count as f64 } else { samples };
-            (samples + tested) * (self.dimension as f64 + 1.0) * 8.0
+            let tested = match self.settings.test_samples {
+                TestSamples::None => 0.0,
+                TestSamples::AsTrain => samples,
+                TestSamples::Count(count) => count as f64,
+            };
+            (samples + tested) * (self.settings.dimension as f64 + 1.0) * 8.0
         };
         let total = clients as f64 * bytes(f64::midpoint(least, most));
         if total <= MOST_BYTES && bytes(most) <= MOST_CLIENT {
@@ -144,23 +117,23 @@ impl Plan {
         }
         let message = format!(
             "{clients} clients with up to {most} records of {} features take about {:.0} GB: lower one of the numbers",
-            self.dimension,
+            self.settings.dimension,
             total / 1e9
         );
         Err(DataError::config("samples", message))
     }
 
     /// The model of every cluster.
-    fn models(&self, values: &Values) -> Vec<Vec<f64>> {
+    fn models(&self) -> Vec<Vec<f64>> {
+        let ClusteredRegression { dimension, clusters, spread, gamma, .. } = *self.settings;
         let mut rng = PublicRng::named(self.seed, "world/models", 0, 0);
-        if let Models::Uniform(range) = self.models {
-            let model = |_| (0..self.dimension).map(|_| rng.between(-range, range)).collect();
-            return (0..self.clusters).map(model).collect();
+        if let Some(range) = self.range {
+            let model = |_| (0..dimension).map(|_| rng.between(-range, range)).collect();
+            return (0..clusters).map(model).collect();
         }
-        let spread = values.number("spread").unwrap_or(SPREAD);
-        let per_coordinate = values.text("gamma") == Some(PER_COORDINATE);
-        let common = direction(self.dimension, &mut rng);
-        (0..self.clusters)
+        let per_coordinate = gamma == Gamma::PerCoordinate;
+        let common = direction(dimension, &mut rng);
+        (0..clusters)
             .map(|_| {
                 let mut gamma = rng.between(-spread, spread);
                 let mut shifted = Vec::with_capacity(common.len());
@@ -176,13 +149,13 @@ impl Plan {
     }
 
     /// The cluster of every client.
-    fn clusters(&self, values: &Values, clients: usize) -> Result<Vec<u32>, DataError> {
-        let draw = match values.text("sizes") {
-            Some("equal") => equal_clusters,
-            Some("random") => random_clusters,
-            _ => draw_clusters,
+    fn clusters(&self, clients: usize) -> Result<Vec<u32>, DataError> {
+        let draw = match self.settings.sizes {
+            Sizes::Equal => equal_clusters,
+            Sizes::Random => random_clusters,
+            Sizes::Uniform => draw_clusters,
         };
-        draw("clusters", clients, self.clusters, self.seed)
+        draw("clusters", clients, self.settings.clusters, self.seed)
     }
 
     fn client(
@@ -191,19 +164,17 @@ impl Plan {
         model: &[f64],
     ) -> Result<(Dataset, Option<Dataset>), fedkin_core::DatasetError> {
         let mut rng = PublicRng::named(self.seed, "world/client", 0, id as u32);
-        let (least, most) = self.samples;
-        let samples = (least + rng.below(most - least + 1)) as usize;
-        let variance = match (&self.noise_law, self.noise) {
-            (NoiseLaw::Uniform, (low, high)) => rng.between(low, high),
-            (NoiseLaw::LogUniform, (low, high)) => {
+        let Range { from, to } = self.settings.samples;
+        let samples = (from + rng.below(to - from + 1)) as usize;
+        let Range { from: low, to: high } = self.settings.noise;
+        let variance = match self.settings.noise_law {
+            NoiseLaw::Uniform | NoiseLaw::Fixed => rng.between(low, high),
+            NoiseLaw::LogUniform => {
                 numeric::exp(rng.between(numeric::ln(low), numeric::ln(high))).clamp(low, high)
             }
         };
         let train = records(samples, model, variance.sqrt(), &mut rng)?;
-        let test = match self.test {
-            TestSamples::AsTrain => samples,
-            TestSamples::Count(count) => count,
-        };
+        let test = self.tested(samples);
         let test = if test > 0 { Some(records(test, model, variance.sqrt(), &mut rng)?) } else { None };
         Ok((train, test))
     }
@@ -241,52 +212,58 @@ fn records(
     Dataset::new(model.len(), features, targets)
 }
 
-/// Draws the world.
-pub(crate) fn load(request: &Request<'_>) -> Result<World, DataError> {
-    let values = request.values;
-    if matches!(request.task, Task::Classification | Task::Classes(_)) {
-        let message = format!("{NAME} has real targets, not classes: use a regression model such as ridge");
-        return Err(DataError::config("source", message));
+impl Source for ClusteredRegression {
+    const NAME: &'static str = "synthetic.clustered-regression";
+    const SUMMARY: &'static str =
+        "clustered linear regression with known models, as in the PGFL and GFedMtl papers";
+
+    fn load(&self, request: &Request<'_>) -> Result<World, DataError> {
+        if matches!(request.task, Task::Classification | Task::Classes(_)) {
+            let message =
+                format!("{} has real targets, not classes: use a regression model such as ridge", Self::NAME);
+            return Err(DataError::config("source", message));
+        }
+        crate::signals::check::has_targets(request.task, Self::NAME)?;
+        let plan = Plan::new(self, request.seed)?;
+        let per_server = &self.clients_per_server;
+        let servers = topology::drawn_servers(request.topology, per_server.servers())?;
+        let topology =
+            topology::build(request.topology, &servers, true, request.seed, request.require_connected)?;
+        let server_of = per_server.servers_of_clients(servers.len())?;
+        let models = plan.models();
+        plan.fits(server_of.len())?;
+        let cluster_of = plan.clusters(server_of.len())?;
+        let names = numbered("client", server_of.len(), 6);
+        let clients = names
+            .into_par_iter()
+            .enumerate()
+            .map(|(id, name)| {
+                let cluster = cluster_of[id];
+                match plan.client(id, &models[cluster as usize]) {
+                    Ok((train, test)) => Ok(Client {
+                        name,
+                        server: server_of[id],
+                        cluster,
+                        train: Arc::new(train),
+                        test: test.map(Arc::new),
+                        validation: None,
+                        scaling: Vec::new(),
+                        learner: None,
+                    }),
+                    Err(source) => Err(DataError::Records { client: name, source }),
+                }
+            })
+            .in_order()?;
+        let schema = Schema {
+            features: numbered("x", self.dimension, 1).into_iter().map(Feature::number).collect(),
+            target: "y".into(),
+            shape: None,
+        };
+        assemble(
+            clients,
+            Roster { servers, clusters: cluster_names(models.len()), topology },
+            Some(models),
+            schema,
+        )
     }
-    crate::signals::check::has_targets(request.task, NAME)?;
-    let plan = Plan::read(values, request.seed)?;
-    let per_server = Clients::read(values, 15);
-    let servers = topology::drawn_servers(request.topology, per_server.servers())?;
-    let topology =
-        topology::build(request.topology, &servers, true, request.seed, request.require_connected)?;
-    let server_of = per_server.servers_of_clients(servers.len())?;
-    let models = plan.models(values);
-    plan.fits(server_of.len())?;
-    let cluster_of = plan.clusters(values, server_of.len())?;
-    let names = numbered("client", server_of.len(), 6);
-    let clients = names
-        .into_par_iter()
-        .enumerate()
-        .map(|(id, name)| {
-            let cluster = cluster_of[id];
-            match plan.client(id, &models[cluster as usize]) {
-                Ok((train, test)) => Ok(Client {
-                    name,
-                    server: server_of[id],
-                    cluster,
-                    train: Arc::new(train),
-                    test: test.map(Arc::new),
-                    validation: None,
-                    scaling: Vec::new(),
-                }),
-                Err(source) => Err(DataError::Records { client: name, source }),
-            }
-        })
-        .in_order()?;
-    let schema = Schema {
-        features: numbered("x", plan.dimension, 1).into_iter().map(Feature::number).collect(),
-        target: "y".into(),
-        shape: None,
-    };
-    assemble(
-        clients,
-        Roster { servers, clusters: cluster_names(models.len()), topology },
-        Some(models),
-        schema,
-    )
 }

@@ -1,7 +1,7 @@
 //! Fetching from a server of this test on this machine: whole, in parts, cut off, wrong, and not at all.
 
-use fedkin_data::catalogue::{Download, Form, Holds, KNOWN, Known, KnownFile, Presence, content_sum};
-use fedkin_data::{FetchNews, FetchRequest, catalogued, fetch};
+use fedkin_data::catalogue::{Download, Form, Holds, Known, KnownFile, Presence, content_sum};
+use fedkin_data::{FetchNews, FetchRequest, fetch, native};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{BufRead, BufReader, Write};
@@ -347,9 +347,9 @@ fn no_server_and_no_file_say_how_to_do_without() {
 
 #[test]
 fn sets_are_found_by_name_and_some_come_by_hand_only() {
-    assert!(catalogued("mnits").unwrap_err().to_string().contains("did you mean `mnist`?"));
+    assert!(native().catalogued("mnits").unwrap_err().to_string().contains("did you mean `mnist`?"));
     let folder = TempDir::new().unwrap();
-    let by_hand = KNOWN.iter().find(|known| known.downloads.is_empty()).unwrap();
+    let by_hand = native().catalogue().find(|known| known.downloads.is_empty()).unwrap();
     let message = run(by_hand, folder.path(), ".").unwrap_err();
     assert!(
         message.contains("cannot be fetched by this command") && message.contains(by_hand.home),
@@ -360,7 +360,7 @@ fn sets_are_found_by_name_and_some_come_by_hand_only() {
 /// The sums of the catalogue are those of the files that are here.
 #[test]
 fn real_files_have_the_sums_of_the_catalogue() {
-    for known in KNOWN {
+    for known in native().catalogue() {
         for form in known.forms {
             let Some(folder) = crate::real_data(form.folder) else { continue };
             for file in form.files.iter().filter(|file| !file.sha256.is_empty()) {

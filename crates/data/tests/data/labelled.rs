@@ -3,14 +3,14 @@
 use crate::formats::idx_bytes;
 use crate::{Bench, real_data};
 use fedkin_core::Dataset;
-use fedkin_data::{Task, World, known, source};
+use fedkin_data::{Task, World, native};
 use std::collections::BTreeSet;
 use std::io::Write;
 
 const RECORD: usize = 3073;
 
 /// `count` images of 2 x 2 pixels, one digit after the other; the pixels are the number of the image and its digit.
-fn digits(count: usize) -> Bench {
+pub fn digits(count: usize) -> Bench {
     let labels: Vec<u8> = (0..count).map(|i| (i % 10) as u8).collect();
     let pixels: Vec<u8> = (0..count).flat_map(|i| [(i / 256) as u8, (i % 256) as u8, labels[i], 0]).collect();
     let (images, labels) =
@@ -238,8 +238,8 @@ fn harbox_has_a_client_for_each_folder_and_drops_the_time() {
     assert_eq!((counts.clients[1].all(), counts.classes[2].as_str()), (vec![3, 0, 0, 0, 1], "typing"));
     let one = people().set("users", vec![2]).set("test_fraction", 0.0).world();
     assert_eq!((one.train.len(), one.train[0].rows(), one.test[0].is_none()), (1, 4, true));
-    let values = fedkin_core::params::Values::default();
-    assert_eq!((known("harbox", &values).classes, source("harbox").unwrap().name), (Some(5), "harbox"));
+    let values = fedkin_core::params::Values::presets(native().source("harbox").unwrap().params);
+    assert_eq!(native().about("harbox", &values).known.classes, Some(5));
 }
 
 #[test]

@@ -18,12 +18,13 @@ mod images;
 mod inspecting;
 mod labelled;
 mod real_clients;
+mod registries;
 mod signals;
 mod synthetic;
 mod tables;
 
 use fedkin_core::params::{Value, Values};
-use fedkin_data::{GRAPH_PARAMS, Request, Task, TopologySpec, World, load, source, topology_spec};
+use fedkin_data::{GRAPH_PARAMS, Request, Task, TopologySpec, World, load, native, topology_spec};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,9 +96,11 @@ impl Bench {
     }
 
     pub fn load(&self) -> Result<World, String> {
-        let params = source(self.source).map_err(|error| error.to_string())?.params;
-        let values = Values::check(params, &self.data).map_err(|problems| problems[0].to_string())?;
+        let row = native().source(self.source).map_err(|error| error.to_string())?;
+        let values =
+            Values::check(&native().params(row), &self.data).map_err(|problems| problems[0].to_string())?;
         let request = Request {
+            registry: native(),
             source: self.source,
             values: &values,
             base: self.folder.path(),

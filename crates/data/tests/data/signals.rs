@@ -4,8 +4,8 @@ use crate::Bench;
 use crate::formats::npz_bytes;
 use crate::tables::sample_parquet;
 use fedkin_data::{
-    Part, Signals, SignalsOptions, Task, distances_world, holds_distances, load_part, node_names, pair_names,
-    read_distances, read_signals, read_signals_by_client, read_signals_of, signals_world,
+    Part, Signals, SignalsOptions, Task, distances_world, holds_distances, load_part, native, node_names,
+    pair_names, read_distances, read_signals, read_signals_by_client, read_signals_of, signals_world,
 };
 use std::io::Write;
 use std::path::PathBuf;
@@ -91,9 +91,10 @@ fn a_part_of_a_federation_reads_the_same_signals() {
     let bench = table(TABLE);
     let world = bench.world();
     let values =
-        fedkin_core::params::Values::check(fedkin_data::source("csv").unwrap().params, &bench.data).unwrap();
+        fedkin_core::params::Values::check(native().source("csv").unwrap().params, &bench.data).unwrap();
     let names = world.federation.client_names().to_vec();
     let part = Part {
+        registry: native(),
         source: "csv",
         values: &values,
         base: bench.folder.path(),

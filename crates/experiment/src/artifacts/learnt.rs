@@ -5,15 +5,15 @@ use crate::learning::stems;
 use crate::plan::Plan;
 use crate::topologies::{self, Named};
 use fedkin_core::graph::Weighted;
+use fedkin_core::round::Results;
 use fedkin_data::World;
-use fedkin_runtime::Live;
 use std::path::Path;
 
 /// Above this many clients their graphs stand in the models alone.
 const MOST_CLIENTS: usize = 1000;
 
 /// Writes the graphs of a run into its folder `graphs/`; nothing where it learnt none.
-pub(crate) fn write(folder: &Path, plan: &Plan, world: &World, live: &dyn Live) -> Result<(), Error> {
+pub(crate) fn write(folder: &Path, plan: &Plan, world: &World, live: &dyn Results) -> Result<(), Error> {
     let Some(nodes) = plan.nodes(world) else { return Ok(()) };
     let save = |stem: &Path, weights: &[f64]| -> Result<(), Error> {
         let named = Weighted::new(nodes.len(), weights.to_vec())

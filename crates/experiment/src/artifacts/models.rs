@@ -6,7 +6,7 @@
 
 use super::{ArtifactError, atomic};
 use fedkin_core::params::suggest;
-use fedkin_runtime::Live;
+use fedkin_core::round::Results;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -42,7 +42,7 @@ pub struct Own {
 
 impl Own {
     /// The clients' own models after a run: a method may train some of them only.
-    pub fn of(live: &dyn Live, names: &[String]) -> Self {
+    pub fn of(live: &dyn Results, names: &[String]) -> Self {
         let mut own = Self { names: Vec::new(), numbers: Vec::new(), ends: Vec::new() };
         live.own_models(&mut |id, model| {
             if !model.is_empty() {

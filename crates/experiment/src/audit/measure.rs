@@ -6,12 +6,10 @@
 //! along the mean difference that pilot runs have shown.
 
 use super::neighbours::Pair;
-use super::scene::{Lane, Scene, Want};
-use super::secret::Draw;
 use crate::error::Error;
 use crate::repeat::Control;
 use fedkin_core::Dataset;
-use fedkin_core::algorithm::Algorithm;
+use fedkin_core::round::audit::{Draw, Lane, Scene, Want};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -42,8 +40,8 @@ pub(super) struct Scored {
 
 /// The squared distance of two data sets' answers to the same questions with the same randomness, in units of
 /// the noise: additive noise cancels, so that few runs tell.
-pub(super) fn distance2<A: Algorithm>(
-    scene: &Scene<A>,
+pub(super) fn distance2(
+    scene: &dyn Scene,
     data: &[Arc<Dataset>; 2],
     seed: u64,
     runs: u32,
@@ -52,7 +50,7 @@ pub(super) fn distance2<A: Algorithm>(
     let mut sum = 0.0;
     for number in 0..runs {
         let draw = Draw { seed, purpose: "search", pair: 0, number };
-        scene.play(&mut lane, 0, draw, Want { twin: true, quiet: false }, &mut |moment| {
+        lane.play(0, draw, Want { twin: true, quiet: false }, &mut |moment| {
             let sigma = moment.charges.iter().map(|charge| charge.sigma).fold(f64::INFINITY, f64::min);
             if let Some(twin) = moment.twin.as_ref().filter(|twin| twin.len() == moment.sent.len()) {
                 for (i, (twin, sent)) in twin.iter().zip(&moment.sent).enumerate() {
@@ -69,7 +67,7 @@ pub(super) fn distance2<A: Algorithm>(
 
 /// Whether every answer is its mean without noise plus Gaussian noise of the size the ledger names, whatever
 /// the data. The noise of both data sets is the same number by number, and as large as it should be.
-fn means_are_known<A: Algorithm>(scene: &Scene<A>, pair: &Pair, seed: u64) -> Result<bool, Error> {
+fn means_are_known(scene: &dyn Scene, pair: &Pair, seed: u64) -> Result<bool, Error> {
     if !scene.has_quiet() {
         return Ok(false);
     }
@@ -78,7 +76,7 @@ fn means_are_known<A: Algorithm>(scene: &Scene<A>, pair: &Pair, seed: u64) -> Re
     for number in 0..CHECKS {
         let draw = Draw { seed, purpose: "check", pair: 0, number };
         let truth = (number % 2) as usize;
-        scene.play(&mut lane, truth, draw, Want { twin: true, quiet: true }, &mut |moment| {
+        lane.play(truth, draw, Want { twin: true, quiet: true }, &mut |moment| {
             let (Some(twin), Some(expected)) = (&moment.twin, &moment.expected) else {
                 known = false;
                 return;
@@ -109,8 +107,8 @@ fn means_are_known<A: Algorithm>(scene: &Scene<A>, pair: &Pair, seed: u64) -> Re
 }
 
 /// Learns how to score a pair.
-pub(super) fn learn<A: Algorithm>(
-    scene: &Scene<A>,
+pub(super) fn learn(
+    scene: &dyn Scene,
     pair: &Pair,
     number: u32,
     seed: u64,
@@ -122,7 +120,7 @@ pub(super) fn learn<A: Algorithm>(
     let parts = batches(scene, pair, PILOTS, COPIES, control, &|lane, run| {
         let draw = Draw { seed, purpose: "pilot", pair: number, number: run };
         let mut steps: Vec<Pilot> = Vec::new();
-        scene.play(lane, (run % 2) as usize, draw, Want::default(), &mut |moment| {
+        lane.play((run % 2) as usize, draw, Want::default(), &mut |moment| {
             steps.push(Pilot::of(&moment.copies));
         });
         steps
@@ -186,8 +184,8 @@ impl Pilot {
 }
 
 /// Runs the client so often on one of the two data sets and scores every run.
-pub(super) fn scores<A: Algorithm>(
-    scene: &Scene<A>,
+pub(super) fn scores(
+    scene: &dyn Scene,
     pair: &Pair,
     method: &Method,
     truth: usize,
@@ -202,7 +200,7 @@ pub(super) fn scores<A: Algorithm>(
         let mut scored = Scored { score: 0.0, distance2: 0.0 };
         let mut at = 0;
         let want = Want { twin: false, quiet: copies == 0 };
-        scene.play(lane, truth, draw, want, &mut |moment| {
+        lane.play(truth, draw, want, &mut |moment| {
             match method {
                 Method::Exact => {
                     let Some([first, second]) = &moment.expected else { return };
@@ -237,13 +235,13 @@ pub(super) fn scores<A: Algorithm>(
 }
 
 /// Runs in parallel and in order, whatever the number of threads.
-fn batches<A: Algorithm, T: Send>(
-    scene: &Scene<A>,
+fn batches<T: Send>(
+    scene: &dyn Scene,
     pair: &Pair,
     runs: u32,
     copies: usize,
     control: &Control<'_>,
-    each: &(dyn Fn(&mut Lane<A>, u32) -> T + Sync),
+    each: &(dyn Fn(&mut dyn Lane, u32) -> T + Sync),
 ) -> Result<Vec<T>, Error> {
     let batches: Vec<u32> = (0..runs.div_ceil(BATCH)).collect();
     let parts: Vec<Vec<T>> = batches
@@ -256,7 +254,7 @@ fn batches<A: Algorithm, T: Send>(
                 if control.stop.load(std::sync::atomic::Ordering::Relaxed) {
                     return Err(Error::Interrupted(format!("run {run} of the audit")));
                 }
-                part.push(each(&mut lane, run));
+                part.push(each(&mut *lane, run));
                 (control.tick)();
             }
             Ok(part)

@@ -6,11 +6,8 @@
 
 pub mod fixtures;
 mod measure;
-mod moment;
 mod neighbours;
 mod report;
-mod scene;
-mod secret;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -18,23 +15,19 @@ mod tests;
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::repeat::Control;
-use fedkin_core::algorithm::registry::{self, Visitor};
-use fedkin_core::algorithm::{Algorithm, Context};
-use fedkin_core::model::Problem;
 use fedkin_core::privacy::audit::{Direction, Examined, Scores, examine, largest_bound};
 use fedkin_core::privacy::{
     Account, Charge, LastStep, OneShot, Prices, Privacy, Sampler, Trust, epsilon_of_gaussian,
 };
+use fedkin_core::round::AnyMethod;
+use fedkin_core::round::audit::{Draw, Ground, Layout, Scene, Want};
 use fedkin_core::{Dataset, Federation};
+use fedkin_runtime::Threads;
 use fixtures::Fixture;
 use measure::{Method, Scored};
-use moment::Layout;
 use neighbours::{Pair, Records};
 pub use report::{Claim, Neighbour, Report, Verdict};
-use scene::{Ground, Scene, Want};
-use secret::Draw;
 use space::Space;
-use std::any::Any;
 use std::sync::Arc;
 
 /// How many rounds are audited where nobody says: more take longer and show little more.
@@ -111,16 +104,14 @@ pub fn audit(subject: &Subject, options: &Options, control: &Control<'_>) -> Res
             ))
         })?),
     };
-    let loud = plan.context();
-    let quiet = Context { privacy: silenced(plan.privacy), ..loud.clone() };
     let task = Task { subject, options, control, federation: &world.federation, data: &world.train, client };
-    let conflict = |message| Error::Conflict { place: plan.name().to_string(), message };
-    let values = &plan.config.algorithm_values;
     if let Some(broken) = subject.fixture.and_then(|fixture| fixture.broken) {
-        return fixtures::visit(broken, values, [&loud, &quiet], &task);
+        let conflict = |message| Error::Conflict { place: subject.name().to_string(), message };
+        let method = plan.built(&broken, plan.privacy).map_err(conflict)?;
+        return task.run(method, plan.built(&broken, silenced(plan.privacy)).ok());
     }
-    let name = plan.row.name;
-    registry::visit(name, values, &loud, Loud { name, task: &task, quiet: &quiet }).map_err(conflict)?
+    // A method that cannot do without noise is scored by projection.
+    task.run(Arc::clone(&plan.method), plan.built(&plan.row, silenced(plan.privacy)).ok())
 }
 
 /// The privacy of a method that answers without noise: the means.
@@ -135,43 +126,14 @@ fn silenced(privacy: Privacy) -> Privacy {
 
 /// Where the noise stands in a message.
 fn layout(plan: &Plan, columns: usize) -> Layout {
-    match (&plan.problem, plan.privacy) {
-        (Problem::Graph(smooth), Privacy::OneShot(_)) => {
-            Layout::symmetric(smooth.nodes(columns).unwrap_or(0))
-        }
-        (Problem::Graph(smooth), Privacy::Paper(_)) => Layout::graph(smooth.dimension(columns)),
+    match (plan.families.first().signals(), plan.privacy) {
+        (Some(smooth), Privacy::OneShot(_)) => Layout::symmetric(smooth.nodes(columns).unwrap_or(0)),
+        (Some(smooth), Privacy::Paper(_)) => Layout::graph(smooth.dimension(columns)),
         _ => Layout::default(),
     }
 }
 
-/// Takes the method of a config, and then the same one without noise.
-struct Loud<'a> {
-    name: &'static str,
-    task: &'a Task<'a>,
-    quiet: &'a Context,
-}
-
-impl Visitor for Loud<'_> {
-    type Output = Result<Report, Error>;
-    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
-        let values = &self.task.subject.plan.config.algorithm_values;
-        // A method that cannot do without noise is scored by projection.
-        let quiet = registry::visit(self.name, values, self.quiet, Boxed).ok();
-        let quiet = quiet.and_then(|quiet| quiet.downcast::<A>().ok()).map(|quiet| *quiet);
-        self.task.run(algorithm, quiet)
-    }
-}
-
-struct Boxed;
-
-impl Visitor for Boxed {
-    type Output = Box<dyn Any>;
-    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
-        Box::new(algorithm)
-    }
-}
-
-/// An audit whose method's type is not known yet.
+/// An audit with its data.
 pub(crate) struct Task<'a> {
     subject: &'a Subject,
     options: &'a Options,
@@ -183,10 +145,10 @@ pub(crate) struct Task<'a> {
 
 impl Task<'_> {
     /// Audits a method, with the same one without noise beside it.
-    pub(crate) fn run<A: Algorithm>(&self, algorithm: A, quiet: Option<A>) -> Result<Report, Error> {
+    fn run(&self, method: Arc<dyn AnyMethod>, quiet: Option<Arc<dyn AnyMethod>>) -> Result<Report, Error> {
         let (plan, options) = (&self.subject.plan, self.options);
         let columns = self.data.first().map_or(0, |data| data.columns());
-        let (federation, run) = plan.run(self.federation, plan.problem.dimension(columns), 0)?;
+        let (federation, run) = plan.run(self.federation, columns, 0)?;
         let steps = options.rounds.unwrap_or_else(|| plan.rounds().min(ROUNDS)).min(plan.rounds());
         let seed = options.seed.unwrap_or_else(|| plan.seed(0));
         let ground = Ground {
@@ -196,15 +158,17 @@ impl Task<'_> {
             steps,
             quiet: silenced(plan.privacy),
             layout: layout(plan, columns),
+            pool: Arc::new(Threads),
         };
-        let scene = Scene::new(algorithm, quiet, &ground, self.client)?;
+        let name = method.name().to_string();
+        let scene = &*method.scene(quiet, &ground, self.client)?;
         let member = scene.member();
         let own = &self.data[member.id as usize];
-        let preview = Preview::of(&scene, own, seed)?;
+        let preview = Preview::of(scene, own, seed)?;
         let claim = preview.claim(plan);
         let mut report = Report {
             name: self.subject.name().to_string(),
-            algorithm: A::NAME.to_string(),
+            algorithm: name,
             client: federation.client_name(member.id).to_string(),
             records: member.samples,
             rounds: scene.rounds(),
@@ -230,19 +194,14 @@ impl Task<'_> {
         // All rates of all pairs must hold together.
         let alpha = (1.0 - options.confidence) / f64::from(Examined::RATES * PAIRS);
         report.cap = largest_bound(options.runs - options.runs / 2, plan.delta(), alpha);
-        for (number, pair) in (0..).zip(self.pairs(&scene, &preview, seed)?) {
-            report.neighbours.push(self.examine(&scene, &pair, number, &preview, alpha, seed)?);
+        for (number, pair) in (0..).zip(self.pairs(scene, &preview, seed)?) {
+            report.neighbours.push(self.examine(scene, &pair, number, &preview, alpha, seed)?);
         }
         report.judge(preview.gaussian());
         Ok(report)
     }
 
-    fn pairs<A: Algorithm>(
-        &self,
-        scene: &Scene<A>,
-        preview: &Preview,
-        seed: u64,
-    ) -> Result<Vec<Pair>, Error> {
+    fn pairs(&self, scene: &dyn Scene, preview: &Preview, seed: u64) -> Result<Vec<Pair>, Error> {
         let member = scene.member();
         let space = Space::of(&self.subject.plan, self.data)?;
         let records = Records {
@@ -266,9 +225,9 @@ impl Task<'_> {
         Ok(pairs)
     }
 
-    fn examine<A: Algorithm>(
+    fn examine(
         &self,
-        scene: &Scene<A>,
+        scene: &dyn Scene,
         pair: &Pair,
         number: u32,
         preview: &Preview,
@@ -317,11 +276,11 @@ struct Preview {
 }
 
 impl Preview {
-    fn of<A: Algorithm>(scene: &Scene<A>, own: &Arc<Dataset>, seed: u64) -> Result<Self, Error> {
+    fn of(scene: &dyn Scene, own: &Arc<Dataset>, seed: u64) -> Result<Self, Error> {
         let mut lane = scene.lane(&[Arc::clone(own), Arc::clone(own)], 0)?;
         let mut preview = Self { answers: 0, charges: Vec::new(), last: Vec::new() };
         let draw = Draw { seed, purpose: "preview", pair: 0, number: 0 };
-        scene.play(&mut lane, 0, draw, Want::default(), &mut |moment| {
+        lane.play(0, draw, Want::default(), &mut |moment| {
             preview.answers += u32::from(!moment.charges.is_empty());
             preview.charges.extend_from_slice(&moment.charges);
             preview.last.clone_from(&moment.sent);
@@ -352,7 +311,7 @@ impl Preview {
         };
         let zcdp = account.total().zcdp();
         // The weakest word holds for the whole.
-        let words = [Trust::Refuted, Trust::Assumed, Trust::Enforced];
+        let words = [Trust::Refuted, Trust::Claimed, Trust::Assumed, Trust::Enforced];
         let trust = words.into_iter().find(|trust| self.charges.iter().any(|c| c.trust == Some(*trust)));
         Claim { epsilon, delta, zcdp, trust: trust.map_or(String::new(), |trust| trust.words().to_string()) }
     }

@@ -4,7 +4,8 @@ use super::neighbours::{Change, Records};
 use crate::error::Error;
 use crate::plan::Plan;
 use fedkin_core::Dataset;
-use fedkin_core::model::{Loss, Problem};
+use fedkin_core::learner::Linear;
+use fedkin_core::model::Loss;
 use fedkin_core::numeric::{dot, norm2};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::{PublicRng, Random};
@@ -26,14 +27,21 @@ pub(super) enum Space {
 
 impl Space {
     pub(super) fn of(plan: &Plan, all: &[Arc<Dataset>]) -> Result<Self, Error> {
-        let model = match (&plan.problem, plan.privacy) {
-            (Problem::Graph(_), Privacy::OneShot(once)) => {
-                return Ok(Space::Centred { clip: once.clip.bound().value() });
+        let family = plan.families.first();
+        let model = match (family.signals(), plan.privacy) {
+            (Some(_), Privacy::OneShot(once)) => {
+                return Ok(Space::Centred { clip: once.clip.norm() });
             }
-            (Problem::Graph(smooth), Privacy::Paper(paper)) => {
+            (Some(smooth), Privacy::Paper(paper)) => {
                 return Ok(Space::Differences { clip: paper.clip, records: smooth.records });
             }
-            (problem, _) => problem.linear().map_err(Error::Usage)?,
+            _ => family.downcast::<Linear>().map(Linear::model).ok_or_else(|| {
+                Error::Usage(format!(
+                    "the audit draws records around those that a linear model sees, and the learner {:?} is none: set \
+                     model.kind = \"ridge\" or \"logistic\"",
+                    family.name()
+                ))
+            })?,
         };
         let norms = all.iter().flat_map(|data| (0..data.rows()).map(|i| norm2(data.row(i)).sqrt()));
         let widest = norms.fold(0.0, f64::max);
@@ -43,8 +51,10 @@ impl Space {
             Loss::Logistic => [0.0, 1.0],
             // Beyond the threshold a residual counts linearly, and the promise covers any target.
             Loss::Huber(threshold) => [-largest - 100.0 * threshold, largest + 100.0 * threshold],
+            Loss::Quantile(_) => [-largest - 100.0, largest + 100.0],
             // No promise covers any target here, so only what the data show is tried.
             Loss::Squared => [-largest, largest],
+            Loss::Poisson => [0.0, largest],
         };
         Ok(Space::Ball { radius: model.feature_norm.unwrap_or(widest), targets })
     }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::config::Override;
+use crate::registry::Registry;
 use std::sync::atomic::AtomicBool;
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -17,7 +18,7 @@ fn options(runs: u32, seed: u64) -> Options {
 
 fn subject(fixture: &str, set: &[&str]) -> Subject {
     let overrides: Vec<Override> = set.iter().map(|text| Override::parse(text).unwrap()).collect();
-    fixtures::find(fixture).unwrap().subject(&overrides).unwrap()
+    fixtures::find(fixture).unwrap().subject(&Registry::native(), &overrides).unwrap()
 }
 
 fn audited(fixture: &str, set: &[&str], runs: u32, seed: u64) -> Report {
@@ -131,7 +132,7 @@ fn records_of_squared_differences_are_audited_as_well() {
                [algorithm]\nname = \"fedgl\"\nsolver = \"paper\"\n[privacy]\nmechanism = \"paper\"\nepsilon = 1.0\n"
             .into(),
     };
-    let plan = Plan::load(&source, dir.path(), &[], &[]).unwrap();
+    let plan = Plan::load(&Registry::native(), &source, dir.path(), &[], &[]).unwrap();
     let report = audit(&Subject::config(plan), &options(200, 1), &control()).unwrap();
     assert_eq!(report.verdict, Verdict::Broken, "{report:?}");
     assert!(report.neighbours[0].what.contains("squared differences of norms 25.000"), "{report:?}");
@@ -172,16 +173,6 @@ fn half_the_noise_is_caught_by_measuring_alone() {
     assert!(whole.bound_gaussian.unwrap() > 0.7 * whole.claim.epsilon, "{whole:?}");
 }
 
-/// Takes the method away that answers without noise.
-struct Blind<'a>(&'a Task<'a>);
-
-impl Visitor for Blind<'_> {
-    type Output = Result<Report, Error>;
-    fn visit<A: Algorithm>(self, algorithm: A) -> Self::Output {
-        self.0.run(algorithm, None)
-    }
-}
-
 #[test]
 fn a_projection_finds_most_of_what_the_likelihood_ratio_finds() {
     for (fixture, verdict) in
@@ -194,10 +185,7 @@ fn a_projection_finds_most_of_what_the_likelihood_ratio_finds() {
         let task =
             Task { subject: &subject, options: &options, control: &control, federation, data, client: None };
         let plan = &subject.plan;
-        let blind =
-            registry::visit(plan.row.name, &plan.config.algorithm_values, &plan.context(), Blind(&task))
-                .unwrap()
-                .unwrap();
+        let blind = task.run(Arc::clone(&plan.method), None).unwrap();
         let seeing = audit(&subject, &options, &control).unwrap();
         assert_eq!((blind.verdict, seeing.verdict), (verdict, verdict));
         assert!(blind.neighbours.iter().all(|pair| pair.score == "projection" && pair.exact.is_none()));

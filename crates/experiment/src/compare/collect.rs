@@ -7,15 +7,15 @@ use crate::by_client::{self, ByClient};
 use crate::claims;
 use crate::config::Config;
 use crate::error::Error;
-use crate::repeat::distinct;
+use crate::repeat::worth;
 use crate::report::Point;
 use crate::scorer::Metric;
-use crate::spending::{ASSUMED, REFUTED, is_spent};
+use crate::spending::is_spent;
 use crate::spread::Spread;
 use crate::statistics::{Estimate, estimate};
 use crate::theory::Theory;
+use crate::warning::Warning;
 use fedkin_core::params::Value;
-use fedkin_core::privacy::Trust;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl Prepared {
     pub(super) fn collect(&self, out: &Path, jobs: &[Job], done: Vec<Done>) -> Result<Comparison, Error> {
         let metric = done.first().map_or_else(String::new, |first| headline(&self.config, &first.metrics));
         let shown = Metric::shown(&metric);
-        let last_round = self.config.run.integer("rounds").unwrap_or(1) as u32;
+        let last_round = self.config.run.rounds;
         let axis = Axis::new(&self.config);
         let read =
             |done: &Done, metric: &str| at_round(&done.metrics, metric, axis.last_round(&done.metrics)?);
@@ -152,21 +152,16 @@ impl Prepared {
             }
             None => Vec::new(),
         };
-        let mut warnings: Vec<String> = done.iter().flat_map(|done| done.warnings.iter().cloned()).collect();
-        if curves.iter().any(|curve| curve.privacy.bound.starts_with("assumed")) {
-            warnings.push(ASSUMED.into());
-        }
-        if curves.iter().any(|curve| curve.privacy.bound == Trust::Refuted.words()) {
-            warnings.push(REFUTED.into());
-        }
-        let warnings = distinct(warnings);
+        let warnings = done.iter().flat_map(|done| done.warnings.iter().cloned());
+        let worth = curves.iter().filter_map(|curve| worth(&curve.privacy.bound));
+        let warnings = Warning::distinct(warnings.chain(worth));
         Ok(Comparison {
             name: self.name().to_string(),
             run: out.to_path_buf(),
             metric,
             unit: shown.unit(),
             x: self.config.sweep.as_ref().map_or_else(|| axis.name().to_string(), |sweep| sweep.key.clone()),
-            repeats: self.config.run.integer("repeats").unwrap_or(1) as u32,
+            repeats: self.config.run.repeats,
             seconds: 0.0,
             curves,
             clients: done.first().map(|done| done.names.clone()).unwrap_or_default(),
@@ -186,8 +181,8 @@ impl Prepared {
 
 /// The metric that a config's curve shows.
 pub(super) fn headline(config: &Config, metrics: &Metrics) -> String {
-    if let Some(metric) = config.evaluate.text("metric") {
-        return metric.to_string();
+    if let Some(metric) = &config.evaluate.metric {
+        return metric.clone();
     }
     let first = metrics.rows().find(|row| row.metric.contains('.'));
     first.map_or_else(String::new, |row| row.metric.to_string())

@@ -6,17 +6,19 @@ use crate::artifacts::metrics::Metrics;
 use crate::axis::Axis;
 use crate::by_client::{self, ByClient};
 use crate::claims::ClaimResult;
-use crate::config::{self, Config, Curve, Override, Source};
+use crate::config::{Config, Curve, Kin, Override, Parsed, Source};
 use crate::error::Error;
-use crate::plan::{Plan, tables};
+use crate::plan::Plan;
+use crate::registry::Registry;
 use crate::repeat::{Control, Resume, run_repeat};
 use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
 use crate::scorer::Shown;
-use crate::spending::{ASSUMED, INTERPOLATES, REFUTED, UNPACED};
+use crate::spending::{ASSUMED, REFUTED};
 use crate::spread::Spread;
 use crate::theory::{self, Theory};
 use crate::tuning::{self, Grid, Scored, Tuning};
+use crate::warning::Warning;
 use fedkin_core::params::{Value, Values};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -94,7 +96,7 @@ pub struct Comparison {
     /// What the paper claims and what was found.
     pub claims: Vec<ClaimResult>,
     /// What the user should know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The names of the clients of `by_client`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<String>,
@@ -139,7 +141,7 @@ struct Done {
     by_client: ByClient,
     spreads: BTreeMap<String, Spread>,
     names: Vec<String>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     pictures: Vec<crate::report::Picture>,
     labels: Option<crate::report::Stacks>,
     graph: Option<crate::report::ServerGraph>,
@@ -147,7 +149,8 @@ struct Done {
 
 /// A comparison that is ready to run.
 pub struct Prepared {
-    source: Source,
+    registry: Registry,
+    parsed: Parsed,
     base: PathBuf,
     overrides: Vec<Override>,
     config: Config,
@@ -169,8 +172,23 @@ fn trial(curve: usize, point: usize, repeat: u32) -> String {
 
 impl Prepared {
     /// Reads an experiment with its curves and its sweep; checks everything before anything runs.
-    pub fn new(source: &Source, base: &Path, overrides: &[Override]) -> Result<Self, Error> {
-        let config = config::load(source, overrides, &tables())?;
+    pub fn new(
+        registry: &Registry,
+        source: &Source,
+        base: &Path,
+        overrides: &[Override],
+    ) -> Result<Self, Error> {
+        Self::of(registry, &Parsed::new(source)?, base, overrides)
+    }
+
+    /// The same of a text that was read already.
+    pub fn of(
+        registry: &Registry,
+        parsed: &Parsed,
+        base: &Path,
+        overrides: &[Override],
+    ) -> Result<Self, Error> {
+        let config = parsed.load(overrides, &registry.tables())?;
         let curves = if config.curves.is_empty() {
             vec![Curve { label: config.algorithm.clone(), ..Curve::default() }]
         } else {
@@ -178,7 +196,7 @@ impl Prepared {
         };
         let points = config.sweep.as_ref().map_or(1, |sweep| sweep.values.len());
         let load = |sets: &[&[Override]]| -> Result<Arc<Plan>, Error> {
-            let plan = Arc::new(Plan::load(source, base, overrides, sets)?);
+            let plan = Arc::new(Plan::of(registry, parsed, base, overrides, sets)?);
             if plan.ledger().is_some() {
                 return Err(Error::Usage(
                     "privacy.ledger is for `fedkin run`: the curves of a comparison draw and use the same data \
@@ -191,9 +209,10 @@ impl Prepared {
         let (mut jobs, mut grids) = (Vec::new(), Vec::new());
         for (c, curve) in curves.iter().enumerate() {
             if let Some(tune) = config.tune.as_ref().filter(|tune| tune.enabled && !curve.grid.is_empty()) {
-                let hurry = tune
-                    .rounds
-                    .map(|rounds| Override { key: "run.rounds".into(), value: Value::Integer(rounds) });
+                let hurry = tune.rounds.map(|rounds| Override {
+                    key: "run.rounds".into(),
+                    value: Value::Integer(rounds.into()),
+                });
                 let hurry: Vec<Override> = hurry.into_iter().collect();
                 let points = curve.points();
                 let plans =
@@ -211,20 +230,32 @@ impl Prepared {
                 jobs.extend(repeats(&plan, c, point, |repeat| format!("{c:02}-{point:02}-{repeat:04}")));
             }
         }
-        let (source, base) = (source.clone(), base.to_path_buf());
-        Ok(Self { source, base, overrides: overrides.to_vec(), config, curves, jobs, grids })
+        let (parsed, base) = (parsed.clone(), base.to_path_buf());
+        let (registry, overrides) = (registry.clone(), overrides.to_vec());
+        Ok(Self { registry, parsed, base, overrides, config, curves, jobs, grids })
     }
 
     /// The name of the experiment.
     pub fn name(&self) -> &str {
-        self.config.run.text("name").unwrap_or("experiment")
+        &self.config.run.name
     }
 
-    /// What to warn of before anything is spent: curves that claim more privacy than is sure, that cannot learn
-    /// much, or that lose late what they had learnt.
+    /// The config of the experiment.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What to warn of before anything is spent, each once: see [`Plan::doubt`].
     pub fn doubts(&self) -> Vec<&'static str> {
-        let of_any = |doubt: &&str| self.plans().any(|plan| plan.doubt() == Some(*doubt));
-        [ASSUMED, REFUTED, INTERPOLATES, UNPACED].into_iter().filter(of_any).collect()
+        let mut all = Vec::new();
+        for doubt in self.plans().filter_map(Plan::doubt) {
+            if !all.contains(&doubt) {
+                all.push(doubt);
+            }
+        }
+        // What privacy is worth comes first.
+        all.sort_by_key(|doubt| [ASSUMED, REFUTED].iter().position(|first| first == doubt).unwrap_or(2));
+        all
     }
 
     /// What there is to run, each once.
@@ -236,9 +267,13 @@ impl Prepared {
     /// Whether the methods can work with the data of their first repeat: what does not suit is said at once, not after hours
     /// of the curves before it. Curves whose data are others than those of the first are left to their turn.
     pub fn suits(&self) -> Result<(), Error> {
-        fn tables(plan: &Plan) -> (&str, [&Values; 4]) {
+        fn tables(plan: &Plan) -> ([&str; 2], [&Values; 3], &Kin) {
             let config = &plan.config;
-            (&config.data_source, [&config.data, &config.topology, &config.kin, &config.model])
+            (
+                [&config.data_source, &config.model_kind],
+                [&config.data, &config.topology, &config.model],
+                &config.kin,
+            )
         }
         let Some(first) = self.plans().next() else { return Ok(()) };
         let world = first.world(0)?;
@@ -310,7 +345,7 @@ impl Prepared {
     pub fn run(&self, out: &Path, control: &Control<'_>) -> Result<Comparison, Error> {
         let started = Instant::now();
         let directory = RunDirectory::new(out);
-        let _lock = directory.claim(&self.config)?;
+        let _lock = directory.claim(&self.registry, &self.config)?;
         self.suits()?;
         let (tuned, tuning) = self.tune(&directory, control)?;
         let mut jobs: Vec<Job> = self.jobs.iter().cloned().chain(tuned).collect();
@@ -358,8 +393,9 @@ impl Prepared {
         comparison.warnings.extend(tuning.iter().filter_map(Tuning::tie));
         comparison.tuning = tuning;
         if self.config.paper.as_ref().is_some_and(|paper| paper.theory) {
+            let name = &self.config.algorithm;
             comparison.theory =
-                theory::panel(&self.config.algorithm, &self.source, &self.base, &self.overrides, control)?;
+                theory::panel(&self.registry, name, &self.parsed, &self.base, &self.overrides, control)?;
         }
         comparison.seconds = started.elapsed().as_secs_f64();
         let mut all = Metrics::default();

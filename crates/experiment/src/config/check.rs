@@ -4,22 +4,13 @@ use super::diagnostic::{Diagnostic, Origin};
 use super::sections;
 use super::tree::{self, Body, Branch, Node, values};
 use super::variants::Variants;
-use super::{Config, Row, Source, Tables, VERSION};
-use fedkin_core::hypothesis::KEYS as HYPOTHESIS_KEYS;
-use fedkin_core::model::{GRAPH_KEYS, LINEAR_KEYS};
-use fedkin_core::params::{Param, Preset, Value, Values, suggest};
-use fedkin_core::privacy::DpSgd;
+use super::{ClusterSource, Config, FoundBy, Row, Section, Source, Tables, VERSION};
+use fedkin_core::params::{Param, Preset, Problem, Value, Values, suggest};
+use fedkin_core::privacy::{BoundSource, DpSgd, PrivacySettings, Protection, Unit};
+use fedkin_core::settings::Settings;
 
 /// Keys of `[privacy]` that `zcdp` alone reads.
 const ZCDP_KEYS: &[&str] = &["initial_budget", "growth", "bound", "gradient_bound"];
-
-/// Whether a key of a section says something else than its default: a config written out in full has all of those.
-fn changed<'v>(params: &[Param], values: &'v Values) -> impl Fn(&str) -> bool + 'v {
-    let optional: Vec<Param> =
-        params.iter().filter(|p| !matches!(p.preset, Preset::Required)).copied().collect();
-    let presets = Values::check(&optional, &std::collections::BTreeMap::new()).unwrap_or_default();
-    move |key| values.get(key) != presets.get(key)
-}
 
 /// Collects what is wrong while a tree is read.
 pub(super) struct Checker<'a> {
@@ -42,28 +33,34 @@ impl<'a> Checker<'a> {
             return Err(self.diagnostics);
         }
         self.unknown_sections();
-        let run = self.section("run", sections::RUN);
+        let run = self.section("run");
         let (data_source, data) = self.selected("data", "source", "data source", self.tables.sources);
-        let topology = self.section("topology", self.tables.topology);
-        let model = self.section("model", sections::MODEL);
+        let topology = self.table("topology", self.tables.topology);
+        let (model_kind, model) = self.selected("model", "kind", "kind of model", self.tables.models);
         let (algorithm, algorithm_values) =
             self.selected("algorithm", "name", "algorithm", self.tables.algorithms);
-        let participation = self.section("participation", sections::PARTICIPATION);
-        let kin = self.section("kin", sections::KIN);
-        let privacy = self.section("privacy", sections::PRIVACY);
-        let evaluate = self.section("evaluate", sections::EVALUATE);
-        let network = self.section("network", sections::NETWORK);
+        let participation = self.section("participation");
+        let kin = self.section("kin");
+        let privacy = self.section("privacy");
+        let evaluate = self.section("evaluate");
+        let network = self.section("network");
         let mut variants = Variants::default();
         let curves = self.curves(&mut variants);
         let tune = self.tune(&curves);
         let sweep = self.sweep(&mut variants);
         let quick = self.quick(&mut variants);
         let paper = self.paper();
+        let (Some(run), Some(participation), Some(kin), Some(privacy), Some(evaluate), Some(network)) =
+            (run, participation, kin, privacy, evaluate, network)
+        else {
+            return Err(self.diagnostics);
+        };
         let config = Config {
             run,
             data_source,
             data,
             topology,
+            model_kind,
             model,
             algorithm,
             algorithm_values,
@@ -114,16 +111,12 @@ impl<'a> Checker<'a> {
 
     /// The one other section that knows this key.
     fn home_of(&self, key: &str, except: &str) -> Option<&'a str> {
-        let tables = self.tables;
-        let chosen = |section: &str, selector: &str, rows: &'a [Row<'a>]| {
-            let name = self.root.get(section)?.table()?.get(selector)?.text()?;
-            rows.iter().find(|row| row.0 == name).map(|row| row.2)
+        let chosen = |(section, selector, rows): (&'static str, &str, &'a [Row<'a>])| {
+            let name = self.root.get(section).and_then(Node::table).and_then(|branch| branch.get(selector));
+            let row = rows.iter().find(|row| name.and_then(Node::text) == Some(row.0));
+            (section, row.map_or(&[][..], |row| row.2))
         };
-        let rows = [
-            ("data", chosen("data", "source", tables.sources).unwrap_or_default()),
-            ("topology", tables.topology),
-            ("algorithm", chosen("algorithm", "name", tables.algorithms).unwrap_or_default()),
-        ];
+        let rows = self.tables.selected().map(chosen).into_iter().chain([("topology", self.tables.topology)]);
         let fixed = sections::FIXED.iter().map(|row| (row.0, row.2));
         let mut homes = fixed
             .chain(rows)
@@ -148,35 +141,48 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn section(&mut self, name: &str, params: &[Param]) -> Values {
+    fn section<T: Settings>(&mut self, name: &str) -> Option<Section<T>> {
+        let branch = self.branch(name)?;
+        self.typed(&[name], &branch)
+    }
+
+    fn table(&mut self, name: &str, params: &[Param]) -> Values {
         match self.branch(name) {
             Some(branch) => self.checked(&[name], params, &branch),
             None => Values::default(),
         }
     }
 
-    /// Values that passed their table; what did not is reported under `path`.
-    pub(super) fn checked(&mut self, path: &[&str], params: &[Param], branch: &Branch) -> Values {
-        match Values::check(params, &values(branch)) {
-            Ok(values) => values,
-            Err(problems) => {
-                for problem in problems {
-                    let full: Vec<&str> =
-                        path.iter().copied().chain(problem.path.iter().map(String::as_str)).collect();
-                    let unknown = problem.message.starts_with("unknown key");
-                    match full.as_slice() {
-                        [section, key] if unknown => match self.home_of(key, section) {
-                            Some(home) => self.report_key(
-                                &full,
-                                format!("unknown key here; did you mean `{key}` of section [{home}]?"),
-                            ),
-                            None => self.report_key(&full, problem.message),
-                        },
-                        _ if unknown => self.report_key(&full, problem.message),
-                        _ => self.report(&full, problem.message),
-                    }
-                }
-                Values::default()
+    /// Keys that passed their table; what did not is reported under `path`.
+    pub(super) fn keys<T: Settings>(&mut self, path: &[&str], branch: &Branch) -> Option<T> {
+        self.typed(path, branch).map(Section::into_keys)
+    }
+
+    fn typed<T: Settings>(&mut self, path: &[&str], branch: &Branch) -> Option<Section<T>> {
+        Section::check(&values(branch)).map_err(|problems| self.problems(path, problems)).ok()
+    }
+
+    fn checked(&mut self, path: &[&str], params: &[Param], branch: &Branch) -> Values {
+        Values::check(params, &values(branch))
+            .map_err(|problems| self.problems(path, problems))
+            .unwrap_or_default()
+    }
+
+    fn problems(&mut self, path: &[&str], problems: Vec<Problem>) {
+        for problem in problems {
+            let full: Vec<&str> =
+                path.iter().copied().chain(problem.path.iter().map(String::as_str)).collect();
+            let unknown = problem.message.starts_with("unknown key");
+            match full.as_slice() {
+                [section, key] if unknown => match self.home_of(key, section) {
+                    Some(home) => self.report_key(
+                        &full,
+                        format!("unknown key here; did you mean `{key}` of section [{home}]?"),
+                    ),
+                    None => self.report_key(&full, problem.message),
+                },
+                _ if unknown => self.report_key(&full, problem.message),
+                _ => self.report(&full, problem.message),
             }
         }
     }
@@ -202,12 +208,40 @@ impl<'a> Checker<'a> {
             self.report(&[section, selector], format!("there is no {what} {name:?}{hint}"));
             return nothing;
         };
+        if section == "model" {
+            self.keys_of_other_kinds(row, rows, &mut branch);
+        }
         (name.to_string(), self.checked(&[section], row.2, &branch))
+    }
+
+    /// A key of `[model]` that only other kinds have is reported, and taken out. What stood in every config is left out
+    /// silently where it says nothing.
+    fn keys_of_other_kinds(&mut self, row: &Row<'_>, rows: &[Row<'_>], branch: &mut Branch) {
+        let has = |row: &Row<'_>, key: &str| row.2.iter().any(|param| param.name == key);
+        branch.retain(|key, node| {
+            let owners: Vec<&str> = rows.iter().filter(|row| has(row, key)).map(|row| row.0).collect();
+            if has(row, key) || owners.is_empty() {
+                return true;
+            }
+            let says_nothing =
+                |(name, preset): &(&str, Preset)| name == key && preset.value() == Some(node.value());
+            if !sections::ONCE_IN_EVERY_MODEL.iter().any(says_nothing) {
+                let own: Vec<&str> = row.2.iter().map(|param| param.name).collect();
+                let message = format!(
+                    "`{key}` is a key of {}; kind is {:?}, whose keys are {}",
+                    owners.join(", "),
+                    row.0,
+                    own.join(", ")
+                );
+                self.report_key(&["model", key], message);
+            }
+            false
+        });
     }
 
     /// What no single key can tell.
     fn across(&mut self, config: &Config) {
-        let name = config.run.text("name").unwrap_or_default();
+        let name = config.run.name.as_str();
         if name.is_empty()
             || name.starts_with('.')
             || name.contains(|c: char| c.is_control() || "/\\:".contains(c))
@@ -217,18 +251,13 @@ impl<'a> Checker<'a> {
                 format!("{name:?} cannot name a folder: use letters, digits, - and _"),
             );
         }
-        self.model(config);
         self.protects(config);
         self.kin(config);
-        for (key, needs) in [("global_most", "global")] {
-            if config.evaluate.get(key).is_some() && !config.evaluate.flag(needs) {
-                self.report_key(
-                    &["evaluate", key],
-                    format!("this key does nothing without `{needs} = true`"),
-                );
-            }
+        if config.evaluate.global_most.is_some() && !config.evaluate.global {
+            let message = "this key does nothing without `global = true`";
+            self.report_key(&["evaluate", "global_most"], message.to_string());
         }
-        let rounds = config.run.integer("rounds").unwrap_or_default();
+        let rounds = config.run.rounds;
         if let Some(round) = config.sweep.as_ref().and_then(|sweep| sweep.at_round)
             && round > rounds
         {
@@ -239,83 +268,28 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Keys of another kind of model would do nothing.
-    fn model(&mut self, config: &Config) {
-        let kind = config.model.text("kind").unwrap_or_default();
-        let given = changed(sections::MODEL, &config.model);
-        let agnostic = ["tree", "knn", "forest", "mixed"].contains(&kind);
-        if !agnostic {
-            for key in HYPOTHESIS_KEYS.iter().filter(|key| given(key)) {
-                self.report_key(
-                    &["model", key],
-                    format!("this key is of kind = \"tree\", \"knn\", \"forest\" or \"mixed\" and does nothing with {kind:?}"),
-                );
-            }
-        } else if kind != "mixed" {
-            let idle = |key: &str| match key {
-                "leaf" | "depth" => kind == "knn",
-                "neighbours" => kind != "knn",
-                "trees" => kind != "forest",
-                _ => false,
-            };
-            let other = HYPOTHESIS_KEYS.iter().copied().filter(|key| idle(key));
-            for key in
-                other.chain(LINEAR_KEYS.iter().copied()).chain(["regularisation"]).filter(|key| given(key))
-            {
-                self.report_key(&["model", key], format!("this key does nothing with kind = {kind:?}"));
-            }
-        }
-        if kind == "graph" {
-            for key in LINEAR_KEYS.iter().filter(|key| given(key)) {
-                self.report_key(
-                    &["model", key],
-                    "this key is of linear models and does nothing with kind = \"graph\"".to_string(),
-                );
-            }
-            if given("regularisation") {
-                let message =
-                    "a graph has no |w|^2 of a linear model: its weights are held by `alpha` and `beta`";
-                self.report_key(&["model", "regularisation"], message.to_string());
-            }
-            return;
-        }
-        for key in GRAPH_KEYS.iter().filter(|key| given(key)) {
-            self.report_key(
-                &["model", key],
-                format!("this key is of kind = \"graph\" and does nothing with {kind:?}"),
-            );
-        }
-        if kind == "logistic" && given("huber") {
-            self.report(&["model", "huber"], "the Huber loss is for kind = \"ridge\" only".to_string());
-        }
-    }
-
     /// Keys of clusters that are found do nothing where they are given.
     fn kin(&mut self, config: &Config) {
-        let given = changed(sections::KIN, &config.kin);
-        let infer = config.kin.text("clusters") == Some("infer");
-        let by_loss = infer && config.kin.text("by") != Some("rewards");
+        let kin = &config.kin;
+        let infer = kin.clusters == Some(ClusterSource::Infer);
+        let by_loss = infer && kin.by == FoundBy::Loss;
         for (keys, read, needs) in [
             (&["by"][..], infer, "clusters = \"infer\""),
             (&["search_rounds"], infer && !by_loss, "clusters = \"infer\" and by = \"rewards\""),
             (&["count", "warm_up", "forming", "start"], by_loss, "clusters = \"infer\" and by = \"loss\""),
         ] {
-            for key in keys.iter().filter(|key| !read && given(key)) {
+            for key in keys.iter().filter(|key| !read && kin.changed(key)) {
                 self.report_key(&["kin", key], format!("this key does nothing without {needs}"));
             }
         }
-        let (warm_up, rounds) = (config.kin.integer("warm_up"), config.run.integer("rounds"));
+        let (warm_up, rounds) = (kin.warm_up, config.run.rounds);
         if by_loss && warm_up >= rounds {
             self.report(
                 &["kin", "warm_up"],
-                format!(
-                    "clients pick a cluster after round {}, and run.rounds is {}: lower it or run longer",
-                    warm_up.unwrap_or_default(),
-                    rounds.unwrap_or_default()
-                ),
+                format!("clients pick a cluster after round {warm_up}, and run.rounds is {rounds}: lower it or run longer"),
             );
         }
-        if config.kin.get("graph").is_some() && config.topology.get("edges").is_some() {
+        if kin.graph.is_some() && config.topology.get("edges").is_some() {
             let message = "`kin.graph` makes every client a server of its own, so the servers of `topology.edges` are gone: keep one of the two";
             self.report_key(&["kin", "graph"], message.to_string());
         }
@@ -323,7 +297,7 @@ impl<'a> Checker<'a> {
 
     /// A key that a mechanism cannot do without.
     fn require(&mut self, config: &Config, mechanism: &str, key: &str, what: &str) {
-        if config.privacy.get(key).is_none() {
+        if config.privacy.values().get(key).is_none() {
             let message = format!("this key is required when mechanism = {mechanism:?}: {what}");
             self.report(&["privacy", key], message);
         }
@@ -331,32 +305,29 @@ impl<'a> Checker<'a> {
 
     /// The mechanism must be one of what is fitted.
     fn protects(&mut self, config: &Config) {
-        let mechanism = config.privacy.text("mechanism").unwrap_or("none");
-        let graphs = config.model.text("kind") == Some("graph");
+        let mechanism = config.privacy.mechanism;
+        let word = mechanism.word();
+        let graphs = config.model_kind == "graph";
         let remedy = match mechanism {
-            "zcdp" | "dp-sgd" if graphs => {
+            Protection::None => return,
+            Protection::Zcdp | Protection::DpSgd if graphs => {
                 "bounds the gradients of linear models: for kind = \"graph\" set \"one-shot\", with `epsilon` and `clip`"
             }
-            "one-shot" | "paper" if !graphs => {
+            Protection::OneShot | Protection::Paper if !graphs => {
                 "is for kind = \"graph\": for linear models set \"zcdp\" or, with fedavg, \"dp-sgd\""
             }
-            "zcdp" => return self.zcdp(config),
-            "dp-sgd" => return self.dp_sgd(config),
-            "one-shot" => {
+            Protection::Zcdp => return self.zcdp(config),
+            Protection::DpSgd => return self.dp_sgd(config),
+            Protection::OneShot => {
                 let clip = "the norm that every record, less its mean over the nodes, is scaled down to";
                 let required = [("epsilon", "what the one release costs at `delta`"), ("clip", clip)];
-                return self.claimed(config, mechanism, &required);
+                return self.claimed(config, word, &required);
             }
-            "paper" => {
-                return self.claimed(
-                    config,
-                    mechanism,
-                    &[("epsilon", "what the paper claims for the whole run")],
-                );
+            Protection::Paper => {
+                return self.claimed(config, word, &[("epsilon", "what the paper claims for the whole run")]);
             }
-            _ => return,
         };
-        self.report(&["privacy", "mechanism"], format!("{mechanism:?} {remedy}"));
+        self.report(&["privacy", "mechanism"], format!("{word:?} {remedy}"));
     }
 
     /// Mechanisms of the graph methods, which are told an epsilon; keys of the others would do nothing.
@@ -364,9 +335,8 @@ impl<'a> Checker<'a> {
         for (key, what) in required {
             self.require(config, mechanism, key, what);
         }
-        let given = changed(sections::PRIVACY, &config.privacy);
         for (of, keys) in [("zcdp", ZCDP_KEYS), ("dp-sgd", &["noise_multiplier"])] {
-            for key in keys.iter().filter(|key| given(key)) {
+            for key in keys.iter().filter(|key| config.privacy.changed(key)) {
                 let message = format!(
                     "this key is of mechanism = {of:?} and does nothing with {mechanism:?}: its bound is `clip`, its noise \
                      follows from `epsilon` and `delta`"
@@ -374,7 +344,7 @@ impl<'a> Checker<'a> {
                 self.report_key(&["privacy", key], message);
             }
         }
-        if config.privacy.text("unit") == Some("client") {
+        if config.privacy.unit == Unit::Client {
             let message = format!(
                 "{mechanism} clips records, so it protects one record; for a whole client use mechanism = \"zcdp\" with \
                  a method that takes it"
@@ -385,7 +355,7 @@ impl<'a> Checker<'a> {
 
     /// Mechanisms whose epsilon follows from their noise and the rounds take none.
     fn no_epsilon(&mut self, config: &Config, mechanism: &str, noise: &str) {
-        if config.privacy.get("epsilon").is_some() {
+        if config.privacy.epsilon.is_some() {
             let message = format!(
                 "this key is of mechanism = \"one-shot\" and \"paper\": with {mechanism:?} epsilon follows from {noise} and \
                  the rounds, and `fedkin privacy plan` shows it"
@@ -397,9 +367,9 @@ impl<'a> Checker<'a> {
     /// The bound that the noise of `zcdp` follows must come from somewhere.
     fn zcdp(&mut self, config: &Config) {
         self.no_epsilon(config, "zcdp", "`initial_budget`, `growth`");
-        let ridge = config.model.text("kind") == Some("ridge");
+        let ridge = config.model_kind == "ridge";
         for key in DpSgd::REQUIRED {
-            if config.privacy.get(key).is_some() {
+            if config.privacy.values().get(key).is_some() {
                 self.report_key(
                     &["privacy", key],
                     "this key is of mechanism = \"dp-sgd\"; did you mean that one?".to_string(),
@@ -407,12 +377,12 @@ impl<'a> Checker<'a> {
             }
         }
         let remedy = "or take a bound on trust with privacy.bound = \"assumed\"";
-        if config.privacy.text("bound") == Some("assumed") {
-            if config.privacy.get("gradient_bound").is_none() {
+        if config.privacy.bound == BoundSource::Assumed {
+            if config.privacy.gradient_bound.is_none() {
                 let message = "this key is required when bound = \"assumed\": a number above 0".to_string();
                 self.report(&["privacy", "gradient_bound"], message);
             }
-        } else if config.model.get("feature_norm").is_none() {
+        } else if self.kind_has(config, "feature_norm") && config.model.get("feature_norm").is_none() {
             let message = format!(
                 "this key is required when privacy.bound = \"enforced\": without it gradients have no bound; {remedy}"
             );
@@ -425,21 +395,28 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether the kind of model knows a key. Methods refuse the kinds that have no bound to enforce.
+    fn kind_has(&self, config: &Config, key: &str) -> bool {
+        let row = self.tables.models.iter().find(|row| row.0 == config.model_kind);
+        row.is_some_and(|row| row.2.iter().any(|param| param.name == key))
+    }
+
     /// `dp-sgd` brings its own bound; keys of `zcdp` would do nothing.
     fn dp_sgd(&mut self, config: &Config) {
         self.no_epsilon(config, "dp-sgd", "`noise_multiplier`, the sampling rate");
         for key in DpSgd::REQUIRED {
-            let help =
-                sections::PRIVACY.iter().find(|param| param.name == *key).map_or("", |param| param.help);
+            let help = PrivacySettings::PARAMS
+                .iter()
+                .find(|param| param.name == *key)
+                .map_or("", |param| param.help);
             let own = help.split("; ").find_map(|part| part.strip_prefix("dp-sgd: "));
             self.require(config, "dp-sgd", key, own.unwrap_or(help));
         }
-        let given = changed(sections::PRIVACY, &config.privacy);
-        for key in ZCDP_KEYS.iter().filter(|key| given(key)) {
+        for key in ZCDP_KEYS.iter().filter(|key| config.privacy.changed(key)) {
             let message = "this key is of mechanism = \"zcdp\" and does nothing with \"dp-sgd\": its bound is `clip`, its noise `noise_multiplier`";
             self.report_key(&["privacy", key], message.to_string());
         }
-        if config.privacy.text("unit") == Some("client") {
+        if config.privacy.unit == Unit::Client {
             let message = "dp-sgd clips and samples records, so it protects one record; for a whole client use mechanism = \"zcdp\" with a method that takes it";
             self.report(&["privacy", "unit"], message.to_string());
         }

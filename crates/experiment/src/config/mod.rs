@@ -1,16 +1,21 @@
 //! The config of an experiment: versioned TOML, checked once and in full.
 //!
 //! - [`load`] reads a file with its `--set` and reports everything that is wrong, each with its place.
-//! - [`load_variant`] reads the same file as one curve or one value of a sweep runs it.
+//! - [`Parsed`] is a file that was read once: [`Parsed::load_variant`] gives what one curve or one value of a sweep runs.
 //! - [`Config::resolved`] writes it back with every default filled in.
 //! - [`reference()`] is the documentation of all keys, from the same tables that check them.
 
 mod check;
+#[cfg(test)]
+mod defaults;
 mod diagnostic;
 mod overrides;
 mod plain;
+#[cfg(test)]
+mod recorded;
 mod reference;
 mod resolved;
+mod section;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -19,11 +24,17 @@ mod variants;
 
 pub use diagnostic::{ConfigError, Diagnostic, Place};
 pub use overrides::Override;
-pub(crate) use plain::{sections as read_sections, wrong};
+pub(crate) use plain::Plain;
 pub use reference::reference;
 pub use resolved::quoted;
+pub use section::Section;
+pub use sections::{
+    Claim, ClusterSource, Evaluate, FoundBy, Kin, Network, Participation, Run, Tune, TuneMetric, Waiting,
+};
 
+use fedkin_core::algorithm::registry::Row as Method;
 use fedkin_core::params::{Param, Value, Values};
+use fedkin_core::privacy::PrivacySettings;
 
 /// The version of the format this code reads and writes.
 pub const VERSION: i64 = 1;
@@ -45,39 +56,54 @@ pub type Row<'a> = (&'a str, &'a str, &'a [Param]);
 pub struct Tables<'a> {
     /// What `data.source` may name.
     pub sources: &'a [Row<'a>],
+    /// What `model.kind` may name.
+    pub models: &'a [Row<'a>],
     /// What `algorithm.name` may name.
     pub algorithms: &'a [Row<'a>],
     /// The keys of `[topology]`.
     pub topology: &'a [Param],
 }
 
+impl<'a> Tables<'a> {
+    /// The sections in which one key selects the table of the others: section, that key, rows.
+    fn selected(&self) -> [(&'static str, &'static str, &'a [Row<'a>]); 3] {
+        [
+            ("data", "source", self.sources),
+            ("model", "kind", self.models),
+            ("algorithm", "name", self.algorithms),
+        ]
+    }
+}
+
 /// A config that passed: every key is known, in range, and there unless its absence means something.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// `[run]`
-    pub run: Values,
+    pub run: Section<Run>,
     /// `data.source`
     pub data_source: String,
     /// The other keys of `[data]`.
     pub data: Values,
     /// `[topology]`
     pub topology: Values,
-    /// `[model]`
+    /// `model.kind`
+    pub model_kind: String,
+    /// The other keys of `[model]`.
     pub model: Values,
     /// `algorithm.name`
     pub algorithm: String,
     /// The other keys of `[algorithm]`.
     pub algorithm_values: Values,
     /// `[participation]`
-    pub participation: Values,
+    pub participation: Section<Participation>,
     /// `[kin]`
-    pub kin: Values,
+    pub kin: Section<Kin>,
     /// `[privacy]`
-    pub privacy: Values,
+    pub privacy: Section<PrivacySettings>,
     /// `[evaluate]`
-    pub evaluate: Values,
+    pub evaluate: Section<Evaluate>,
     /// `[network]`
-    pub network: Values,
+    pub network: Section<Network>,
     /// `[[curve]]`, in the order of the file.
     pub curves: Vec<Curve>,
     /// `[tune]`; there wherever a curve has a grid.
@@ -126,19 +152,6 @@ impl Curve {
     }
 }
 
-/// How the points of grids are compared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tune {
-    /// The metric without its model.
-    pub metric: String,
-    /// How many repeats every point is run.
-    pub repeats: u32,
-    /// How many rounds; absent: as many as the run has.
-    pub rounds: Option<i64>,
-    /// Whether grids are used at all.
-    pub enabled: bool,
-}
-
 /// One key that takes several values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
@@ -147,11 +160,11 @@ pub struct Sweep {
     /// Its values; never empty.
     pub values: Vec<Value>,
     /// The round to read; absent: the last.
-    pub at_round: Option<i64>,
+    pub at_round: Option<u32>,
 }
 
 /// The paper an experiment reproduces.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Paper {
     /// Its title.
     pub title: String,
@@ -163,52 +176,72 @@ pub struct Paper {
     pub claims: Vec<Claim>,
 }
 
-/// One claim of a paper.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// What the paper says.
-    pub text: String,
-    /// The condition that decides it.
-    pub check: Option<String>,
+/// A config whose text was read: any number of variants of it can be loaded.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    source: Source,
+    root: tree::Branch,
 }
 
-/// Reads a config with overrides from the command line; every curve and every value of a sweep is checked
-/// as well.
+impl Parsed {
+    /// Reads the text; every fault of its TOML is reported with its place.
+    pub fn new(source: &Source) -> Result<Self, ConfigError> {
+        let root = tree::parse(&source.text).map_err(|faults| {
+            let diagnose = |(origin, message)| Diagnostic::new(source, Some(&origin), String::new(), message);
+            ConfigError::new(faults.into_iter().map(diagnose).collect())
+        })?;
+        Ok(Self { source: source.clone(), root })
+    }
+
+    /// What the text is called in messages.
+    pub fn name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// The config with overrides from the command line; every curve and every value of a sweep is checked as well.
+    pub fn load(&self, overrides: &[Override], tables: &Tables<'_>) -> Result<Config, ConfigError> {
+        variants::everything(&self.source, tables, &self.with(&[overrides], tables))
+    }
+
+    /// The config as one variant of it runs: `sets` are the overrides of a curve, then those of a value of the sweep.
+    /// They win over `overrides`, and the result has no curves and no sweep of its own.
+    pub fn load_variant(
+        &self,
+        overrides: &[Override],
+        sets: &[&[Override]],
+        tables: &Tables<'_>,
+    ) -> Result<Config, ConfigError> {
+        let layers: Vec<&[Override]> = std::iter::once(overrides).chain(sets.iter().copied()).collect();
+        let mut root = self.with(&layers, tables);
+        for several in ["curve", "sweep", "tune", "quick"] {
+            root.remove(several);
+        }
+        let checker = check::Checker::new(&self.source, tables, &root, String::new());
+        checker.config().map(|(config, _)| config).map_err(ConfigError::new)
+    }
+
+    fn with(&self, layers: &[&[Override]], tables: &Tables<'_>) -> tree::Branch {
+        let mut root = self.root.clone();
+        for layer in layers {
+            overrides::apply(&mut root, &overrides::layer(layer), tables);
+        }
+        root
+    }
+}
+
+/// Reads a config with overrides: [`Parsed::load`] of a text that is read once.
 pub fn load(source: &Source, overrides: &[Override], tables: &Tables<'_>) -> Result<Config, ConfigError> {
-    let root = tree_of(source, &[overrides], tables)?;
-    variants::everything(source, tables, &root)
+    Parsed::new(source)?.load(overrides, tables)
 }
 
-/// Reads a config as one variant of it runs: `sets` are the overrides of a curve, then those of a value of
-/// the sweep. They win over `overrides`, and the result has no curves and no sweep of its own.
+/// Reads one variant of a config: [`Parsed::load_variant`] of a text that is read once.
 pub fn load_variant(
     source: &Source,
     overrides: &[Override],
     sets: &[&[Override]],
     tables: &Tables<'_>,
 ) -> Result<Config, ConfigError> {
-    let layers: Vec<&[Override]> = std::iter::once(overrides).chain(sets.iter().copied()).collect();
-    let mut root = tree_of(source, &layers, tables)?;
-    for several in ["curve", "sweep", "tune", "quick"] {
-        root.remove(several);
-    }
-    let checker = check::Checker::new(source, tables, &root, String::new());
-    checker.config().map(|(config, _)| config).map_err(ConfigError::new)
-}
-
-fn tree_of(
-    source: &Source,
-    layers: &[&[Override]],
-    tables: &Tables<'_>,
-) -> Result<tree::Branch, ConfigError> {
-    let mut root = tree::parse(&source.text).map_err(|faults| {
-        let diagnose = |(origin, message)| Diagnostic::new(source, Some(&origin), String::new(), message);
-        ConfigError::new(faults.into_iter().map(diagnose).collect())
-    })?;
-    for layer in layers {
-        overrides::apply(&mut root, &overrides::layer(layer), tables);
-    }
-    Ok(root)
+    Parsed::new(source)?.load_variant(overrides, sets, tables)
 }
 
 impl Config {
@@ -216,11 +249,11 @@ impl Config {
     /// method of before: kin, and a number of rounds where another is given.
     pub(crate) fn with_algorithm(
         &self,
-        name: &str,
+        row: &Method,
         values: &std::collections::BTreeMap<String, Value>,
-        rounds: Option<i64>,
+        rounds: Option<u32>,
     ) -> Result<Self, String> {
-        let row = fedkin_core::algorithm::registry::find(name)?;
+        let name = row.name;
         let first = |problems: Vec<fedkin_core::params::Problem>| {
             let problem = problems.into_iter().next();
             problem.map_or_else(String::new, |problem| {
@@ -228,13 +261,11 @@ impl Config {
             })
         };
         let algorithm_values = Values::check(row.params, values).map_err(first)?;
-        let mut run: std::collections::BTreeMap<String, Value> =
-            self.run.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
-        if let Some(rounds) = rounds {
-            run.insert("rounds".into(), Value::Integer(rounds));
-        }
-        let run = Values::check(sections::RUN, &run).map_err(first)?;
-        let kin = Values::check(sections::KIN, &std::collections::BTreeMap::new()).map_err(first)?;
+        let run = match rounds {
+            Some(rounds) => self.run.with("rounds", Value::Integer(rounds.into())).map_err(first)?,
+            None => self.run.clone(),
+        };
+        let kin = Section::presets().map_err(first)?;
         Ok(Self { run, algorithm: name.to_string(), algorithm_values, kin, ..self.clone() })
     }
 }

@@ -78,12 +78,10 @@ pub(super) fn flatten(set: &Branch) -> Layer {
 
 /// Puts a layer on top of what is there.
 ///
-/// Where it names another algorithm or data source, keys that only the former one knows leave with it;
+/// Where it names another algorithm, data source or kind of model, keys that only the former one knows leave with it;
 /// keys of this layer itself stay and must be known.
 pub(super) fn apply(root: &mut Branch, layer: &[(String, Node)], tables: &Tables<'_>) {
-    for (section, selector, rows) in
-        [("algorithm", "name", tables.algorithms), ("data", "source", tables.sources)]
-    {
+    for (section, selector, rows) in tables.selected() {
         let full = format!("{section}.{selector}");
         let chosen = layer.iter().rev().find(|(key, _)| *key == full).and_then(|(_, node)| node.text());
         let params_of = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.2);

@@ -2,6 +2,7 @@
 
 use super::{Row, Tables, VERSION, sections};
 use fedkin_core::params::{Param, Preset};
+use fedkin_core::settings::Settings;
 use std::fmt::Write as _;
 
 /// Every section and key: what it accepts, its default, what it does.
@@ -15,6 +16,7 @@ pub fn reference(tables: &Tables<'_>) -> String {
     for name in sections::NAMES {
         match *name {
             "data" => selected(&mut text, "data", "source", "Where the records come from.", tables.sources),
+            "model" => selected(&mut text, "model", "kind", "What each client fits.", tables.models),
             "algorithm" => {
                 selected(&mut text, "algorithm", "name", "How the models are learnt.", tables.algorithms);
             }
@@ -26,14 +28,14 @@ pub fn reference(tables: &Tables<'_>) -> String {
                 heading(&mut text, "[[curve]]", "One line of a figure; optional, repeated for each curve.");
                 table(
                     &mut text,
-                    sections::CURVE,
+                    sections::CurveKeys::PARAMS,
                     &[
                         (
                             "set",
                             "a table of keys with their section",
                             "empty",
                             "what differs from the base; a table replaces what was there, and keys that only the former \
-                     algorithm or data source knows leave with it",
+                     algorithm, data source or kind of model knows leave with it",
                         ),
                         (
                             "grid",
@@ -56,7 +58,7 @@ pub fn reference(tables: &Tables<'_>) -> String {
                     "[tune]",
                     "How the settings of a curve's `grid` are compared; optional where a curve has one.",
                 );
-                table(&mut text, sections::TUNE, &[]);
+                table(&mut text, sections::Tune::PARAMS, &[]);
             }
             "quick" => {
                 heading(
@@ -70,7 +72,7 @@ pub fn reference(tables: &Tables<'_>) -> String {
                 heading(&mut text, "[sweep]", "One key that takes several values; optional.");
                 table(
                     &mut text,
-                    sections::SWEEP,
+                    sections::SweepKeys::PARAMS,
                     &[("values", "a list of what the key accepts", "*required*", "the values, one run each")],
                 );
             }
@@ -78,7 +80,7 @@ pub fn reference(tables: &Tables<'_>) -> String {
                 heading(&mut text, "[paper]", "What the experiment reproduces; optional.");
                 table(
                     &mut text,
-                    sections::PAPER,
+                    sections::PaperKeys::PARAMS,
                     &[(
                         "claims",
                         "a list of tables { text, check }",
@@ -86,7 +88,7 @@ pub fn reference(tables: &Tables<'_>) -> String {
                         "what the paper claims, each written as [[paper.claims]]",
                     )],
                 );
-                rows(&mut text, "claims.", sections::CLAIM);
+                rows(&mut text, "claims.", sections::Claim::PARAMS);
             }
             name => {
                 if let Some((_, summary, params)) = fixed(name) {
@@ -134,8 +136,7 @@ fn rows(text: &mut String, prefix: &str, params: &[Param]) {
     for param in params {
         let default = match param.preset {
             Preset::Required => "*required*".to_string(),
-            Preset::Absent => "absent".to_string(),
-            preset => preset.value().map(|value| format!("`{value}`")).unwrap_or_default(),
+            preset => preset.shown().map_or_else(|| "absent".into(), |value| format!("`{value}`")),
         };
         let (name, accepts) = (format!("{prefix}{}", param.name), cell(&param.kind.to_string()));
         let _ = writeln!(text, "| `{name}` | {accepts} | {} | {} |", cell(&default), cell(param.help));

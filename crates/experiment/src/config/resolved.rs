@@ -1,7 +1,8 @@
 //! A config written out in full, and its fingerprint.
 
-use super::{Config, Override, VERSION, sections};
+use super::{ClusterSource, Config, FoundBy, Override, Section, VERSION, sections};
 use fedkin_core::params::{Param, Value, Values};
+use fedkin_core::settings::Settings;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -62,7 +63,7 @@ impl Config {
         }
         if let Some(tune) = &self.tune {
             text.push_str("\n[tune]\n");
-            push_lines(&mut text, &tune.lines());
+            push_lines(&mut text, &lines_of(tune));
         }
         if let Some(sweep) = &self.sweep {
             let values = literal(&Value::List(sweep.values.clone()));
@@ -120,11 +121,14 @@ impl Config {
         {
             all.insert("data.standardise".into(), "constants of the roster".into());
         }
-        if let Some(word) = self.kin.text("clusters") {
-            let found = if word == "infer" { word } else { "of the roster" };
+        if let Some(clusters) = &self.kin.clusters {
+            let found = match clusters {
+                ClusterSource::Infer => ClusterSource::INFER,
+                ClusterSource::File(_) => "of the roster",
+            };
             all.insert("kin.clusters".into(), found.into());
         }
-        if self.kin.get("graph").is_some() {
+        if self.kin.graph.is_some() {
             all.insert("kin.graph".into(), "of the roster".into());
         }
         all
@@ -174,7 +178,7 @@ impl Config {
             }
         }
         if let Some(tune) = &self.tune {
-            all.extend(tune.lines().into_iter().map(|(key, value)| (format!("tune.{key}"), value)));
+            all.extend(lines_of(tune).into_iter().map(|(key, value)| (format!("tune.{key}"), value)));
         }
         if let Some(sweep) = &self.sweep {
             all.insert("sweep.key".into(), quoted(&sweep.key));
@@ -190,6 +194,12 @@ impl Config {
             let full = lines.into_iter().map(|(key, value)| (format!("{section}.{key}"), value));
             all.extend(full.filter(|(key, _)| wanted(key)));
         }
+        for (key, preset) in sections::ONCE_IN_EVERY_MODEL {
+            let key = format!("model.{key}");
+            if let Some(value) = preset.value().filter(|_| wanted(&key)) {
+                all.entry(key).or_insert_with(|| literal(&value));
+            }
+        }
         all
     }
 
@@ -200,16 +210,18 @@ impl Config {
             lines.extend(in_order(values, &[]));
             lines
         };
+        let kind = [("kind".to_string(), quoted(&self.model_kind))];
+        let model = kind.into_iter().chain(in_order(&self.model, params_of_model(&self.model_kind)));
         let mut all = vec![
-            ("run", in_order(&self.run, sections::RUN)),
+            ("run", self.run.lines()),
             ("data", with("source", &self.data_source, &self.data)),
             ("topology", in_order(&self.topology, &[])),
-            ("model", in_order(&self.model, sections::MODEL)),
+            ("model", model.collect()),
             ("algorithm", with("name", &self.algorithm, &self.algorithm_values)),
-            ("participation", in_order(&self.participation, sections::PARTICIPATION)),
-            ("privacy", in_order(&self.privacy, sections::PRIVACY)),
-            ("evaluate", in_order(&self.evaluate, sections::EVALUATE)),
-            ("network", in_order(&self.network, sections::NETWORK)),
+            ("participation", self.participation.lines()),
+            ("privacy", self.privacy.lines()),
+            ("evaluate", self.evaluate.lines()),
+            ("network", self.network.lines()),
         ];
         let kin = self.kin_lines();
         if !kin.is_empty() {
@@ -220,28 +232,33 @@ impl Config {
 
     /// `[kin]` without the keys that nobody reads: most runs have none.
     fn kin_lines(&self) -> Lines {
-        let word = |key: &str| self.kin.text(key).unwrap_or_default();
-        let infer = word("clusters") == "infer";
-        let mut lines = in_order(&self.kin, sections::KIN);
+        let infer = self.kin.clusters == Some(ClusterSource::Infer);
+        let mut lines = self.kin.lines();
         lines.retain(|(key, _)| match key.as_str() {
             "by" => infer,
-            "warm_up" | "forming" | "start" => infer && word("by") != "rewards",
+            "warm_up" | "forming" | "start" => infer && self.kin.by == FoundBy::Loss,
             _ => true,
         });
         lines
     }
 }
 
-impl super::Tune {
+impl<T: Settings> Section<T> {
+    /// Its keys and values in the order of the table.
     fn lines(&self) -> Lines {
-        let mut lines = vec![
-            ("metric".to_string(), quoted(&self.metric)),
-            ("repeats".to_string(), self.repeats.to_string()),
-        ];
-        lines.extend(self.rounds.map(|rounds| ("rounds".to_string(), rounds.to_string())));
-        lines.push(("enabled".to_string(), self.enabled.to_string()));
-        lines
+        in_order(self.values(), T::PARAMS)
     }
+}
+
+/// The table of a kind of model, for the order of its keys.
+fn params_of_model(kind: &str) -> &'static [Param] {
+    fedkin_core::learner::registry::native().get(kind).map_or(&[], |row| row.params)
+}
+
+/// The keys and values of settings that have no section of their own kept, in the order of their table.
+fn lines_of<T: Settings>(settings: &T) -> Lines {
+    let values = settings.values();
+    T::PARAMS.iter().filter_map(|param| Some((bare(param.name), literal(values.get(param.name)?)))).collect()
 }
 
 /// The keys in the order of their table; by name where the table is not at hand.

@@ -1,5 +1,7 @@
 use super::*;
+use fedkin_core::model::settings as keys;
 use fedkin_core::params::{Kind, Preset};
+use fedkin_core::settings::Settings;
 
 const ABOVE_ZERO: Kind = Kind::Number { least: 0.0, most: f64::INFINITY, open: true };
 const SHARE: Kind = Kind::Number { least: 0.0, most: 1.0, open: false };
@@ -49,11 +51,25 @@ const TOPOLOGY: &[Param] = &[
     ),
 ];
 
+/// The keys of the learners that tests name.
+const MODELS: &[Row<'static>] = &[
+    ("ridge", "numbers", <keys::Ridge as Settings>::PARAMS),
+    ("logistic", "labels", <keys::Logistic as Settings>::PARAMS),
+    ("softmax", "classes", <keys::Softmax as Settings>::PARAMS),
+    ("graph", "a graph", <keys::Graph as Settings>::PARAMS),
+    ("tree", "a tree", <keys::Tree as Settings>::PARAMS),
+    ("knn", "neighbours", <keys::Knn as Settings>::PARAMS),
+    ("forest", "a forest", <keys::Forest as Settings>::PARAMS),
+    ("mixed", "several", <keys::Mixed as Settings>::PARAMS),
+    ("net", "a net", <keys::Net as Settings>::PARAMS),
+];
+
 const TABLES: Tables<'static> = Tables {
     sources: &[
         ("csv", "a table of records", CSV),
         ("synthetic.clustered-regression", "clusters of linear models", SYNTHETIC),
     ],
+    models: MODELS,
     algorithms: &[
         ("pgfl", "personal models over a graph", PGFL),
         ("gfl", "one model over a graph", GFL),
@@ -109,13 +125,13 @@ fn fixture() -> Source {
 #[test]
 fn version_1_stays_loadable() {
     let config = load(&fixture(), &[], &TABLES).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(config.run.integer("seed"), Some(7));
-    assert_eq!(config.run.number("checkpoint_seconds"), Some(5.0));
+    assert_eq!(config.run.seed, 7);
+    assert_eq!(config.run.checkpoint_seconds, 5.0);
     assert_eq!(config.data_source, "csv");
     assert_eq!(config.data.number("test_fraction"), Some(0.25));
     assert_eq!(config.topology.table("graph").unwrap().integer("servers"), Some(10));
     assert_eq!(config.algorithm_values.table("inter_cluster").unwrap().number("decay"), Some(0.98));
-    assert_eq!(config.evaluate.list("models"), [Value::Text("client".into()), Value::Text("served".into())]);
+    assert_eq!(config.evaluate.models, ["client", "served"]);
     assert_eq!(config.curves.len(), 3);
     assert_eq!(config.curves[1].set, sets(&["algorithm.name=gfl", "run.rounds=200"]));
     assert_eq!(
@@ -333,7 +349,7 @@ fn missing_required() {
     );
     assert_eq!(
         error("[model]\nkind = \"ridge\"\n", ""),
-        "wards.toml: `model.kind`: this key is required: \"ridge\", \"logistic\", \"softmax\", \"graph\", \"tree\", \"knn\", \"forest\", \"mixed\" or \"net\" (what each client fits)"
+        "wards.toml: `model.kind`: this key is required: the kind of model (ridge, logistic, softmax, graph, tree, knn, forest, mixed, net)"
     );
     assert_eq!(
         error("[algorithm]\nname = \"pgfl\"\npenalty = 5.0\n", ""),
@@ -435,7 +451,7 @@ fn set_reaches_into_tables_and_may_turn_a_number_into_one() {
     assert_eq!(config.algorithm_values.table("inter_cluster").unwrap().number("decay"), Some(0.9));
     let config = small(&["topology.graph={ kind = \"ring\" }", "topology.graph.servers=4"]).unwrap();
     assert_eq!(config.topology.table("graph").unwrap().integer("servers"), Some(4));
-    assert_eq!(small(&["run.rounds=1", "run.rounds=2"]).unwrap().run.integer("rounds"), Some(2));
+    assert_eq!(small(&["run.rounds=1", "run.rounds=2"]).unwrap().run.rounds, 2);
 }
 
 #[test]
@@ -479,8 +495,8 @@ fn a_variant_is_the_base_with_its_sets_on_top() {
     let command_line = sets(&["run.rounds=250", "algorithm.inter_cluster=0.2"]);
     let step = [base.sweep.as_ref().unwrap().step(0).unwrap()];
     let variant = load_variant(&fixture(), &command_line, &[&base.curves[1].set, &step], &TABLES).unwrap();
-    assert_eq!((variant.algorithm.as_str(), variant.run.integer("rounds")), ("gfl", Some(200)));
-    assert_eq!(variant.privacy.number("initial_budget"), Some(1e-5));
+    assert_eq!((variant.algorithm.as_str(), variant.run.rounds), ("gfl", 200));
+    assert_eq!(variant.privacy.initial_budget, 1e-5);
     assert!(variant.curves.is_empty() && variant.sweep.is_none());
     let plain = load_variant(&fixture(), &command_line, &[&base.curves[2].set], &TABLES).unwrap();
     assert_eq!(plain.algorithm_values.number("inter_cluster"), Some(0.2));
@@ -580,7 +596,6 @@ fn what_spans_sections_is_checked() {
     small(&sgd).unwrap();
     let full = small(&with("privacy.sampler=float")).unwrap();
     load(&Source { name: "full.toml".into(), text: full.resolved() }, &[], &TABLES).unwrap();
-    said(&["model.kind=logistic", "model.huber=1"], "the Huber loss is for kind = \"ridge\" only");
     said(&["run.name=\"../x\""], "\"../x\" cannot name a folder");
     small(&["privacy.mechanism=zcdp", "model.feature_norm=1", "model.kind=logistic"]).unwrap();
     small(&["privacy.mechanism=zcdp", "model.feature_norm=1", "model.huber=1"]).unwrap();
@@ -599,13 +614,6 @@ fn keys_of_graphs_and_of_their_mechanisms_are_kept_apart_from_the_others() {
     small(&[graph, "model.bias=false", "model.regularisation=0.01"]).unwrap();
     let full = small(&[graph]).unwrap().resolved();
     load(&Source { name: "full.toml".into(), text: full }, &[], &TABLES).unwrap();
-    for key in ["model.bias=true", "model.huber=1", "model.feature_norm=1"] {
-        said(&[graph, key], "this key is of linear models and does nothing with kind = \"graph\"");
-    }
-    said(&[graph, "model.regularisation=0.1"], "its weights are held by `alpha` and `beta`");
-    for key in ["model.alpha=2", "model.beta=1", "model.records=signals"] {
-        said(&[key], "this key is of kind = \"graph\" and does nothing with \"ridge\"");
-    }
     let once = [graph, "privacy.mechanism=one-shot", "privacy.epsilon=1", "privacy.clip=2"];
     let paper = [graph, "privacy.mechanism=paper", "privacy.epsilon=1"];
     said(
@@ -641,6 +649,33 @@ fn keys_of_graphs_and_of_their_mechanisms_are_kept_apart_from_the_others() {
     let sgd =
         ["privacy.mechanism=dp-sgd", "privacy.clip=1", "privacy.noise_multiplier=1", "privacy.epsilon=1"];
     said(&sgd, "with \"dp-sgd\" epsilon follows from `noise_multiplier`");
+}
+
+#[test]
+fn keys_of_other_kinds_of_model_are_sent_home() {
+    assert_eq!(
+        set_error(&["model.kind=logistic", "model.huber=1"]),
+        "--set model.huber=1: `huber` is a key of ridge, mixed; kind is \"logistic\", whose keys are regularisation, bias, \
+         feature_norm"
+    );
+    let said = |overrides: &[&str], part: &str| {
+        let text = set_error(overrides);
+        assert!(text.contains(part), "{text}");
+    };
+    said(&["model.alpha=2"], "`alpha` is a key of graph; kind is \"ridge\"");
+    said(
+        &["model.kind=graph", "model.bias=true"],
+        "`bias` is a key of ridge, logistic, softmax, mixed; kind is",
+    );
+    said(&["model.kind=graph", "model.regularisation=0.1"], "whose keys are alpha, beta, records");
+    said(&["model.kind=knn", "model.leaf=3"], "`leaf` is a key of tree, forest, mixed; kind is \"knn\"");
+    said(&["model.kind=net", "model.regularisation=0.1"], "`regularisation` is a key of");
+    said(&["model.kind=ridge", "model.hubert=1"], "unknown key; did you mean `huber`?");
+    said(&["model.kind=rigde"], "there is no kind of model \"rigde\"; did you mean `ridge`?");
+    // Another kind takes its own keys along, as another algorithm does.
+    let text = SMALL.replace("kind = \"ridge\"", "kind = \"ridge\"\nhuber = 2.0\nregularisation = 0.5");
+    let config = load(&source(&text), &sets(&["model.kind=logistic"]), &TABLES).unwrap();
+    assert_eq!((config.model.get("huber"), config.model.number("regularisation")), (None, Some(0.5)));
 }
 
 #[test]

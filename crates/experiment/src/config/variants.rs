@@ -3,9 +3,10 @@
 use super::check::Checker;
 use super::diagnostic::{ConfigError, Origin};
 use super::overrides::{self, Layer, Override};
+use super::sections::{CurveKeys, PaperKeys, SweepKeys};
 use super::tree::{Body, Branch, Node};
-use super::{Claim, Config, Curve, Paper, Source, Sweep, Tables, Tune, sections};
-use fedkin_core::params::{Value, Values};
+use super::{Claim, Config, Curve, Paper, Source, Sweep, Tables, Tune};
+use fedkin_core::params::Value;
 
 /// The curves and the sweep with their origins, for checking every combination.
 #[derive(Default)]
@@ -61,14 +62,14 @@ impl Checker<'_> {
             self.curve_sections(&layer);
             let along = self.along(&number, branch.remove("along"));
             let (grid, points) = self.grid(&number, branch.remove("grid"));
-            let values = self.checked(&["curve", &number], sections::CURVE, &branch);
-            let label = values.text("label").unwrap_or_default().to_string();
+            let keys: CurveKeys = self.keys(&["curve", &number], &branch).unwrap_or_default();
+            let label = keys.label;
             if !label.is_empty() && curves.iter().any(|curve| curve.label == label) {
                 self.report(&["curve", &number, "label"], format!("two curves are called {label:?}"));
             }
             curves.push(Curve {
                 label: label.clone(),
-                method: values.text("method").map(ToString::to_string),
+                method: keys.method,
                 set: overrides_of(&layer),
                 along: along.iter().map(|layer| overrides_of(layer)).collect(),
                 grid,
@@ -180,18 +181,13 @@ impl Checker<'_> {
             return None;
         }
         let branch = self.branch("tune")?;
-        let values = self.checked(&["tune"], sections::TUNE, &branch);
+        let tune: Tune = self.keys(&["tune"], &branch).unwrap_or_default();
         if !tuned && !wanted {
             let message =
                 "nothing is tuned: give a curve a `grid` of keys and the values to try, or remove [tune]";
             self.report(&["tune"], message.to_string());
         }
-        Some(Tune {
-            metric: values.text("metric").unwrap_or_default().to_string(),
-            repeats: values.integer("repeats").unwrap_or(1) as u32,
-            rounds: values.integer("rounds"),
-            enabled: values.flag("enabled"),
-        })
+        Some(tune)
     }
 
     /// `[quick]`: keys with their section, as in a curve's `set`.
@@ -229,8 +225,8 @@ impl Checker<'_> {
         self.root.get("sweep")?;
         let mut branch = self.branch("sweep")?;
         let list = branch.remove("values");
-        let values = self.checked(&["sweep"], sections::SWEEP, &branch);
-        let key = values.text("key")?.to_string();
+        let keys: SweepKeys = self.keys(&["sweep"], &branch)?;
+        let key = keys.key;
         let Some(Node { body: Body::List(items), .. }) =
             list.filter(|node| node.value() != Value::List(Vec::new()))
         else {
@@ -244,11 +240,7 @@ impl Checker<'_> {
             Node { key: origin, ..Node::new(&Origin::File(0..0), &Value::Flag(true)) },
         )]);
         variants.sweep = items.iter().map(|item| vec![(key.clone(), item.clone())]).collect();
-        Some(Sweep {
-            key,
-            values: items.iter().map(Node::value).collect(),
-            at_round: values.integer("at_round"),
-        })
+        Some(Sweep { key, values: items.iter().map(Node::value).collect(), at_round: keys.at_round })
     }
 
     pub(super) fn paper(&mut self) -> Option<Paper> {
@@ -263,9 +255,8 @@ impl Checker<'_> {
                 return None;
             }
         };
-        let values = self.checked(&["paper"], sections::PAPER, &branch);
-        let owned = |values: &Values, key: &str| values.text(key).map(ToString::to_string);
-        let mut read = Vec::new();
+        let keys: PaperKeys = self.keys(&["paper"], &branch).unwrap_or_default();
+        let mut read: Vec<Claim> = Vec::new();
         for (i, item) in claims.iter().enumerate() {
             let number = (i + 1).to_string();
             let path = ["paper", "claims", &number];
@@ -273,15 +264,9 @@ impl Checker<'_> {
                 self.report(&path, format!("expected a table {{ text, check }}, found {}", item.value()));
                 continue;
             };
-            let claim = self.checked(&path, sections::CLAIM, branch);
-            read.push(Claim {
-                text: owned(&claim, "text").unwrap_or_default(),
-                check: owned(&claim, "check"),
-            });
+            read.extend(self.keys::<Claim>(&path, branch));
         }
-        let title = owned(&values, "title").unwrap_or_default();
-        let theory = values.flag("theory");
-        Some(Paper { title, source: owned(&values, "source"), theory, claims: read })
+        Some(Paper { title: keys.title, source: keys.source, theory: keys.theory, claims: read })
     }
 }
 

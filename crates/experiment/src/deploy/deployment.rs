@@ -4,6 +4,7 @@ use super::{Hosted, NodeConfig, NodeKind, Nodes, Roster, config_id, run_fingerpr
 use crate::config::Source;
 use crate::error::Error;
 use crate::plan::Plan;
+use crate::registry::Registry;
 use fedkin_core::Federation;
 use fedkin_core::algorithm::Run;
 use fedkin_core::params::suggest;
@@ -54,28 +55,28 @@ impl Deployment {
                 roster.config
             )));
         }
-        let dimension = plan.problem.dimension(roster.schema.columns());
+        let dimension = plan.dimension(roster.schema.columns());
         if dimension != roster.dimension {
             return Err(wrong(format!(
                 "models have {} parameters in the roster but {dimension} by the experiment: provision again",
                 roster.dimension
             )));
         }
-        let (federation, run) = plan.run(&roster.federation()?, dimension, REPEAT)?;
+        let (federation, run) = plan.run(&roster.federation()?, roster.schema.columns(), REPEAT)?;
         let nodes = Nodes::new(&roster, &federation);
         let fingerprint = run_fingerprint(&plan.config, &roster);
         Ok(Self { plan, roster, federation, run, nodes, fingerprint })
     }
 
     /// Reads the files that a node's config names.
-    pub fn open(node: &NodeConfig) -> Result<Self, Error> {
+    pub fn open(registry: &Registry, node: &NodeConfig) -> Result<Self, Error> {
         let name = node.experiment.display().to_string();
         let text = std::fs::read_to_string(&node.experiment).map_err(|error| Error::Deploy {
             place: name.clone(),
             message: format!("cannot read the experiment: {error}"),
         })?;
         let base = node.experiment.parent().unwrap_or(Path::new(""));
-        let plan = Plan::load(&Source { name, text }, base, &[], &[])?;
+        let plan = Plan::load(registry, &Source { name, text }, base, &[], &[])?;
         Self::new(plan, Roster::read(&node.roster)?)
     }
 

@@ -1,18 +1,18 @@
 //! What a node leaves in its state directory when its part of a run is over, and how a launcher on the same machine
 //! collects it.
 
+use super::stopping::LeftStop;
 use super::{Deployment, NodeConfig};
 use crate::artifacts::models::{self, Models};
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
 use fedkin_core::Federation;
 use fedkin_core::algorithm::FoundKin;
-use fedkin_core::codec::Damaged;
 use fedkin_core::privacy::{Account, ChainLine, Draws, Ledger, Line, Statement};
-use fedkin_core::round::CHUNK;
-use fedkin_runtime::node::{ClientMachines, ServerMachine};
+use fedkin_core::round::{
+    self, CHUNK, ClientMachines, Judge, Results, ServerMachine, Stopped, Summary, means,
+};
 use fedkin_runtime::store::read_ledger;
-use fedkin_runtime::{Fault, Judge, Live, Opening, Progress, Summary};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,9 +38,9 @@ pub struct Left {
     /// Of servers: who was found to be kin of whom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kin: Option<LeftKin>,
-    /// Of servers: why the run could not go on.
+    /// Of servers: the first reason they know why the run could not go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub complaint: Option<String>,
+    pub stop: Option<LeftStop>,
 }
 
 /// Kin in `outcome.json`, by name.
@@ -95,6 +95,11 @@ fn of_bits(&[multiplier, rate, steps]: &[u64; 3]) -> Draws {
     Draws { multiplier: f64::from_bits(multiplier), rate: f64::from_bits(rate), steps }
 }
 
+/// The first stop by step and server: the reason of the run.
+fn first(stops: impl IntoIterator<Item = Stopped>) -> Option<Stopped> {
+    stops.into_iter().min_by_key(|stopped| (stopped.stop.step, stopped.stop.server))
+}
+
 fn folder_of(state: &Path, run: &str) -> PathBuf {
     state.join("results").join(run)
 }
@@ -142,10 +147,11 @@ impl Deployment {
         let steps = machines.iter().map(|machine| machine.standing().step).max().unwrap_or(0);
         let gauges = machines.iter().flat_map(|machine| machine.gauges());
         let gauges = gauges.map(|(name, value)| (name, value.to_bits())).collect();
-        let complaint = machines.iter().find_map(|machine| machine.complaint());
+        let stops = machines.iter().filter_map(|machine| machine.stop());
+        let stop = first(stops).map(LeftStop::from);
         let kin = FoundKin::of_all(machines.iter().map(|machine| machine.kin()));
         let kin = kin.map(|kin| LeftKin::new(&kin, &self.federation));
-        self.leave(state, &Left { run, clients: Vec::new(), models, steps, gauges, kin, complaint })
+        self.leave(state, &Left { run, clients: Vec::new(), models, steps, gauges, kin, stop })
     }
 
     /// Writes the models of clients, and what they have spent.
@@ -199,7 +205,7 @@ impl Deployment {
             kin: None,
             ledger: Ledger::default(),
         };
-        let mut kin = Vec::new();
+        let (mut kin, mut stops) = (Vec::new(), Vec::new());
         let mut tally: BTreeMap<Key, Line> = BTreeMap::new();
         let mut last_uploads = vec![None; count];
         for node in nodes {
@@ -208,11 +214,7 @@ impl Deployment {
                 return Err(Error::Usage(format!("node {:?} is not done", node.name)));
             };
             collected.steps = collected.steps.max(left.steps);
-            if let Some(reason) = left.complaint {
-                let round = self.plan.rounds_after(left.steps, &self.run);
-                let fault = Fault::Stopped { round, client: crate::error::spoken_of(&reason), reason };
-                return Err(crate::error::naming(fault, &self.federation).into());
-            }
+            stops.extend(left.stop.map(Stopped::from));
             collected.gauges.extend(left.gauges.into_iter().map(|(name, bits)| (name, f64::from_bits(bits))));
             kin.push(left.kin.map(|kin| kin.found(&self.federation)));
             for client in &left.clients {
@@ -246,12 +248,20 @@ impl Deployment {
             }
             self.add_ledger(&node.state, &mut tally, &mut collected.statements)?;
         }
+        if let Some(stopped) = first(stops) {
+            return Err(self.stopped(stopped));
+        }
         collected.kin = FoundKin::of_all(kin);
         collected.rounds = self.plan.rounds_after(collected.steps, &self.run);
         let last = Some(collected.steps);
         collected.active = last_uploads.into_iter().map(|upload| upload == last).collect();
         collected.ledger.lines = tally.into_values().collect();
         Ok(collected)
+    }
+
+    /// Why a run could not go on, by name.
+    pub fn stopped(&self, stopped: Stopped) -> Error {
+        Error::stopped(stopped, &self.federation)
     }
 
     /// Adds the ledger of a client node, equal releases of a server's clients in one line.
@@ -344,10 +354,7 @@ impl Collected {
     }
 }
 
-impl Live for Collected {
-    fn step(&mut self) -> Result<Progress, Fault> {
-        Ok(Progress::Ended)
-    }
+impl Results for Collected {
     fn steps(&self) -> u32 {
         self.steps
     }
@@ -356,49 +363,32 @@ impl Live for Collected {
     }
     fn evaluate(&self, judge: &dyn Judge) -> Vec<Summary> {
         // In the order of one process: by server, by chunk of clients, then chunk sums.
-        let empty = || vec![Summary::default(); judge.columns()];
-        let mut all = empty();
-        for server in 0..self.federation.servers() as u32 {
-            for chunk in self.federation.clients_of(server).chunks(CHUNK) {
-                let mut part = empty();
-                for &id in chunk {
-                    for (summary, value) in part.iter_mut().zip(self.row(judge, id)) {
-                        if !value.is_nan() {
-                            summary.sum += value;
-                            summary.count += 1;
-                        }
-                    }
-                }
-                for (all, part) in all.iter_mut().zip(part) {
-                    all.sum += part.sum;
-                    all.count += part.count;
-                }
-            }
-        }
-        all
+        let servers = 0..self.federation.servers() as u32;
+        let chunks = servers.flat_map(|server| self.federation.clients_of(server).chunks(CHUNK));
+        Summary::of_chunks(judge.columns(), chunks.map(|chunk| chunk.iter().map(|&id| self.row(judge, id))))
     }
     fn rows(&self, judge: &dyn Judge) -> Vec<Vec<f64>> {
         (0..self.active.len() as u32).map(|id| self.row(judge, id)).collect()
     }
+    fn signal_to_noise(&self) -> Option<f64> {
+        // What a client computed before its noise is known to it alone.
+        None
+    }
     fn gauges(&self) -> Vec<(String, f64)> {
-        let mut all: Vec<(String, f64, f64)> = Vec::new();
-        for (name, value) in &self.gauges {
-            match all.iter_mut().find(|(known, ..)| known == name) {
-                Some((_, sum, count)) => (*sum, *count) = (*sum + value, *count + 1.0),
-                None => all.push((name.clone(), *value, 1.0)),
-            }
-        }
-        all.into_iter().map(|(name, sum, count)| (name, sum / count)).collect()
+        means(self.gauges.iter().map(|(name, value)| (name.as_str(), *value)))
     }
     fn kin(&self) -> Option<FoundKin> {
         self.kin.clone()
     }
-    fn own_models(&self, out: &mut dyn FnMut(u32, &[f64])) {
-        for (id, model) in self.models[0].iter().enumerate().filter(|(_, model)| !model.is_empty()) {
-            out(id as u32, model);
+    fn models(&self, out: &mut dyn FnMut(u32, usize, &[f64])) {
+        for id in 0..self.active.len() {
+            for (which, models) in self.models.iter().enumerate().filter(|(_, models)| !models[id].is_empty())
+            {
+                out(id as u32, which, &models[id]);
+            }
         }
     }
-    fn held(&self, out: &mut fedkin_runtime::Models<'_>) {
+    fn held(&self, out: &mut round::Models<'_>) {
         let clusters = self.federation.cluster_names();
         for (key, name, model) in &self.held {
             // Names of servers and clusters may hold any character: compare whole keys.
@@ -419,15 +409,7 @@ impl Live for Collected {
     fn accounts(&self) -> Vec<Account> {
         self.accounts.clone()
     }
-    fn begin_at(&mut self, _: &[Opening]) {}
-    fn keep_statements(&mut self) {}
     fn statements(&self) -> Option<Vec<Statement>> {
         Some(self.statements.clone())
-    }
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
-    }
-    fn restore(&mut self, _: &[u8]) -> Result<(), Damaged> {
-        Ok(())
     }
 }

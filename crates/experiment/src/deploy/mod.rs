@@ -14,14 +14,16 @@ mod records;
 mod roster;
 mod roster_csv;
 mod start;
+mod stopping;
 #[cfg(test)]
 mod tests;
 
 pub use deployment::Deployment;
 pub use fingerprint::{config_id, run_fingerprint, run_id};
 pub use leaving::{Collected, Left, LeftClient};
-pub use node::{Broker, NodeConfig, NodeKind, Noise, Observe, Tls};
+pub use node::{Broker, LogLevel, NodeConfig, NodeKind, Noise, Observe, Tls};
 pub use nodes::Nodes;
 pub use records::Hosted;
 pub use roster::{Client, Hosts, Roster};
 pub use start::ReadyClients;
+pub use stopping::{LeftCause, LeftStop};

@@ -1,81 +1,116 @@
 //! The config of one node: versioned TOML, checked once and in full.
 
-use crate::config::{ConfigError, Source, read_sections, wrong};
+use crate::config::{ConfigError, Plain, Section, Source};
 use crate::error::Error;
-use fedkin_core::params::{Kind, Param, Preset, Value, Values};
+use fedkin_core::params::{Kind, Param, Preset, Value};
 use fedkin_core::privacy::{Privacy, Sampler};
+use fedkin_core::settings::Settings;
+use fedkin_core::{choice, settings};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-const fn param(name: &'static str, kind: Kind, preset: Preset, help: &'static str) -> Param {
-    Param { name, kind, preset, help }
-}
-
 const NAMES: Kind = Kind::List(&Kind::Text);
 
-/// `[node]`
-const NODE: &[Param] = &[
-    param("kind", Kind::Choice(&["server", "client"]), Preset::Required, "what the node runs"),
-    param("name", Kind::Text, Preset::Required, "the node's name; of a client node the host's in the roster"),
-    param("servers", NAMES, Preset::Absent, "server node: which servers of the roster it runs"),
-    param("clients", NAMES, Preset::Absent, "client node: which clients it hosts; absent: all of this host"),
-    param("experiment", Kind::Path, Preset::Text("experiment.toml"), "the experiment, relative to this file"),
-    param("roster", Kind::Path, Preset::Text("roster.json"), "the roster, relative to this file"),
-    param("state", Kind::Path, Preset::Text("state"), "folder of the durable state, relative to this file"),
+choice! {
+    /// What a node runs.
+    enum NodeWord { Server = "server", Client = "client" }
+}
+
+choice! {
+    /// The format of a host's file.
+    enum Format { Csv = "csv", Parquet = "parquet" }
+}
+
+choice! {
+    /// How much is written to the log.
+    pub enum LogLevel {
+        /// What went wrong.
+        Error = "error",
+        /// And what may.
+        Warn = "warn",
+        /// And what happens.
+        Info = "info",
+        /// And how.
+        Debug = "debug",
+        /// And everything else.
+        Trace = "trace",
+    }
+}
+
+choice! {
+    /// Where a client's secret comes from.
+    pub enum Noise {
+        /// The operating system: nobody can subtract the noise.
+        Os = "os",
+        /// The seed: whoever knows it can. For runs that must equal one process.
+        Seeded = "seeded",
+    }
+}
+
+settings! {
+    /// `[node]`
+    struct NodeSection {
+        kind: NodeWord => Kind::Choice(NodeWord::WORDS), Preset::Required, "what the node runs";
+        name: String => Kind::Text, Preset::Required, "the node's name; of a client node the host's in the roster";
+        servers: Option<Vec<String>> => NAMES, Preset::Absent, "server node: which servers of the roster it runs";
+        clients: Option<Vec<String>> => NAMES, Preset::Absent,
+            "client node: which clients it hosts; absent: all of this host";
+        experiment: PathBuf => Kind::Path, Preset::Text("experiment.toml"), "the experiment, relative to this file";
+        roster: PathBuf => Kind::Path, Preset::Text("roster.json"), "the roster, relative to this file";
+        state: PathBuf => Kind::Path, Preset::Text("state"), "folder of the durable state, relative to this file";
+    }
+}
+
+settings! {
+    /// `[broker]`
+    struct BrokerSection {
+        url: String => Kind::Text, Preset::Required, "where the broker listens, such as tls://broker.example:4222";
+        ca: Option<PathBuf> => Kind::Path, Preset::Absent, "certificate of the authority that signed the broker's";
+        certificate: Option<PathBuf> => Kind::Path, Preset::Absent, "this node's certificate";
+        key: Option<PathBuf> => Kind::Path, Preset::Absent, "this node's private key";
+        api: String => Kind::Text, Preset::Text("$JS.API"),
+            "prefix of the broker's interface; `fedkin provision` gives every node an account, where it is fedkin_api";
+        allow_plain: bool => Kind::Flag, Preset::Flag(false), "talk in plain text beyond this machine";
+    }
+}
+
+settings! {
+    /// `[data]`: where the records are and how the file is laid out. What decides a result is the experiment's.
+    struct DataSection {
+        source: Option<Format> => Kind::Choice(Format::WORDS), Preset::Absent, "format of this host's file";
+        path: Option<PathBuf> => Kind::Path, Preset::Absent, "this host's records, relative to this file";
+        client: Option<String> => Kind::Text, Preset::Absent, "column that names the client";
+        server: Option<String> => Kind::Text, Preset::Absent, "column that names the server";
+        cluster: Option<String> => Kind::Text, Preset::Absent, "column that names the cluster";
+        split: Option<String> => Kind::Text, Preset::Absent, "column that says train or test";
+    }
+}
+
+settings! {
+    /// `[observe]`
+    struct ObserveSection {
+        listen: Option<String> => Kind::Text, Preset::Absent,
+            "address of metrics and health, such as 127.0.0.1:9464; absent: off";
+        log: LogLevel => Kind::Choice(LogLevel::WORDS), Preset::Text("info"), "how much is written to the log";
+    }
+}
+
+settings! {
+    /// `[privacy]`
+    struct PrivacySection {
+        noise: Noise => Kind::Choice(Noise::WORDS), Preset::Text("os"),
+            "where a client's secret comes from; seeded is for simulations that must equal one process";
+    }
+}
+
+const TABLES: &[(&str, &[Param])] = &[
+    ("node", NodeSection::PARAMS),
+    ("broker", BrokerSection::PARAMS),
+    ("data", DataSection::PARAMS),
+    ("observe", ObserveSection::PARAMS),
+    ("privacy", PrivacySection::PARAMS),
 ];
-
-/// `[broker]`
-const BROKER: &[Param] = &[
-    param("url", Kind::Text, Preset::Required, "where the broker listens, such as tls://broker.example:4222"),
-    param("ca", Kind::Path, Preset::Absent, "certificate of the authority that signed the broker's"),
-    param("certificate", Kind::Path, Preset::Absent, "this node's certificate"),
-    param("key", Kind::Path, Preset::Absent, "this node's private key"),
-    param(
-        "api",
-        Kind::Text,
-        Preset::Text("$JS.API"),
-        "prefix of the broker's interface; `fedkin provision` gives every node an account, where it is fedkin_api",
-    ),
-    param("allow_plain", Kind::Flag, Preset::Flag(false), "talk in plain text beyond this machine"),
-];
-
-/// `[data]`: where the records are and how the file is laid out. What decides a result is the experiment's.
-const DATA: &[Param] = &[
-    param("source", Kind::Choice(&["csv", "parquet"]), Preset::Absent, "format of this host's file"),
-    param("path", Kind::Path, Preset::Absent, "this host's records, relative to this file"),
-    param("client", Kind::Text, Preset::Absent, "column that names the client"),
-    param("server", Kind::Text, Preset::Absent, "column that names the server"),
-    param("cluster", Kind::Text, Preset::Absent, "column that names the cluster"),
-    param("split", Kind::Text, Preset::Absent, "column that says train or test"),
-];
-
-/// `[observe]`
-const OBSERVE: &[Param] = &[
-    param(
-        "listen",
-        Kind::Text,
-        Preset::Absent,
-        "address of metrics and health, such as 127.0.0.1:9464; absent: off",
-    ),
-    param(
-        "log",
-        Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
-        Preset::Text("info"),
-        "how much is written to the log",
-    ),
-];
-
-/// `[privacy]`
-const PRIVACY: &[Param] = &[param(
-    "noise",
-    Kind::Choice(&["os", "seeded"]),
-    Preset::Text("os"),
-    "where a client's secret comes from; seeded is for simulations that must equal one process",
-)];
-
-const TABLES: &[(&str, &[Param])] =
-    &[("node", NODE), ("broker", BROKER), ("data", DATA), ("observe", OBSERVE), ("privacy", PRIVACY)];
 
 /// One node. Paths are complete: those of the file were relative to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,17 +177,8 @@ pub struct Tls {
 pub struct Observe {
     /// Where metrics and health are served; `None`: nowhere.
     pub listen: Option<SocketAddr>,
-    /// How much is logged: error, warn, info, debug or trace.
-    pub log: String,
-}
-
-/// Where a client's secret comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noise {
-    /// The operating system: nobody can subtract the noise.
-    Os,
-    /// The seed: whoever knows it can. For runs that must equal one process.
-    Seeded,
+    /// How much is logged.
+    pub log: LogLevel,
 }
 
 impl NodeConfig {
@@ -169,43 +195,52 @@ impl NodeConfig {
 
     /// Reads a text; relative paths start at `base`.
     pub fn parse(source: &Source, base: &Path) -> Result<Self, ConfigError> {
-        let mut sections = read_sections(source, TABLES)?;
-        let mut section = |name: &str| sections.remove(name).unwrap_or_default();
-        let (node, broker, data) = (section("node"), section("broker"), section("data"));
-        let (observe, privacy) = (section("observe"), section("privacy"));
-        let fail = |path: &[&str], message: &str| Err(wrong(source, path, message.to_string()));
-        let path = |values: &Values, key: &str| base.join(values.text(key).unwrap_or_default());
-
-        let name = node.text("name").unwrap_or_default().to_string();
-        if name.is_empty() {
+        let mut plain = Plain::new(source, TABLES)?;
+        let node: Option<Section<NodeSection>> = plain.section("node");
+        let broker: Option<Section<BrokerSection>> = plain.section("broker");
+        let data: Option<Section<DataSection>> = plain.section("data");
+        let observe: Option<Section<ObserveSection>> = plain.section("observe");
+        let privacy: Option<Section<PrivacySection>> = plain.section("privacy");
+        let (Some(node), Some(broker), Some(data), Some(observe), Some(privacy), true) =
+            (node, broker, data, observe, privacy, plain.fine())
+        else {
+            return Err(plain.faults());
+        };
+        let fail = |path: &[&str], message: &str| Err(plain.wrong(path, message.to_string()));
+        if node.name.is_empty() {
             return fail(&["node", "name"], "a node needs a name: write the one `fedkin provision` gave it");
         }
-        let kind = if node.text("kind") == Some("server") {
-            if node.get("clients").is_some() {
-                return fail(&["node", "clients"], "a server node hosts no clients: drop the key");
+        let kind = match node.kind {
+            NodeWord::Server => {
+                if node.clients.is_some() {
+                    return fail(&["node", "clients"], "a server node hosts no clients: drop the key");
+                }
+                let servers = node.servers.clone().unwrap_or_default();
+                if servers.is_empty() {
+                    return fail(
+                        &["node", "servers"],
+                        "this key is required for a server node: the servers it runs",
+                    );
+                }
+                if *data != DataSection::default() {
+                    return fail(&["data"], "a server node has no records: drop the section");
+                }
+                NodeKind::Server(servers)
             }
-            let servers = words(&node, "servers");
-            if servers.is_empty() {
-                return fail(
-                    &["node", "servers"],
-                    "this key is required for a server node: the servers it runs",
-                );
+            NodeWord::Client => {
+                if node.servers.is_some() {
+                    return fail(&["node", "servers"], "a client node runs no servers: drop the key");
+                }
+                if node.clients.as_ref().is_some_and(Vec::is_empty) {
+                    return fail(
+                        &["node", "clients"],
+                        "no client is named: name some, or drop the key for all",
+                    );
+                }
+                NodeKind::Client(node.clients.clone())
             }
-            if data.iter().next().is_some() {
-                return fail(&["data"], "a server node has no records: drop the section");
-            }
-            NodeKind::Server(servers)
-        } else {
-            if node.get("servers").is_some() {
-                return fail(&["node", "servers"], "a client node runs no servers: drop the key");
-            }
-            let clients = node.get("clients").map(|_| words(&node, "clients"));
-            if clients.as_ref().is_some_and(Vec::is_empty) {
-                return fail(&["node", "clients"], "no client is named: name some, or drop the key for all");
-            }
-            NodeKind::Client(clients)
         };
-        let listen = match observe.text("listen").map(str::parse) {
+        let listen = match observe.listen.as_deref().map(str::parse) {
             None => None,
             Some(Ok(address)) => Some(address),
             Some(Err(_)) => {
@@ -213,21 +248,17 @@ impl NodeConfig {
                 return fail(&["observe", "listen"], message);
             }
         };
-        let mut overrides: BTreeMap<String, Value> =
-            data.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
-        if let Some(Value::Text(text)) = overrides.get_mut("path") {
-            *text = base.join(&*text).to_string_lossy().into_owned();
-        }
+        let path = data.path.as_ref().map(|path| base.join(path));
         Ok(Self {
             kind,
-            name,
-            experiment: path(&node, "experiment"),
-            roster: path(&node, "roster"),
-            state: path(&node, "state"),
-            broker: Broker::read(source, base, &broker)?,
-            data: overrides,
-            observe: Observe { listen, log: observe.text("log").unwrap_or("info").to_string() },
-            noise: if privacy.text("noise") == Some("seeded") { Noise::Seeded } else { Noise::Os },
+            name: node.name.clone(),
+            experiment: base.join(&node.experiment),
+            roster: base.join(&node.roster),
+            state: base.join(&node.state),
+            broker: Broker::read(&plain, base, &broker)?,
+            data: DataSection { path, ..DataSection::clone(&data) }.values(),
+            observe: Observe { listen, log: observe.log },
+            noise: privacy.noise,
         })
     }
 }
@@ -261,15 +292,14 @@ impl NodeConfig {
 }
 
 impl Broker {
-    fn read(source: &Source, base: &Path, values: &Values) -> Result<Self, ConfigError> {
-        let fail = |key: &str, message: String| Err(wrong(source, &["broker", key], message));
-        let url = values.text("url").unwrap_or_default().to_string();
-        let (secure, host, port) = match split(&url) {
+    fn read(plain: &Plain, base: &Path, keys: &BrokerSection) -> Result<Self, ConfigError> {
+        let fail = |key: &str, message: String| Err(plain.wrong(&["broker", key], message));
+        let (secure, host, port) = match split(&keys.url) {
             Ok(parts) => parts,
             Err(message) => return fail("url", message),
         };
-        let file = |key: &str| values.text(key).map(|path| base.join(path));
-        let tls = match (file("ca"), file("certificate"), file("key")) {
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| base.join(path));
+        let tls = match (file(&keys.ca), file(&keys.certificate), file(&keys.key)) {
             (Some(ca), Some(certificate), Some(key)) => Some(Tls { ca, certificate, key }),
             (None, None, None) => None,
             (ca, certificate, _) => {
@@ -290,15 +320,15 @@ impl Broker {
                 "tls:// needs `ca`, `certificate` and `key`, which `fedkin provision` writes".into(),
             );
         }
-        if tls.is_none() && !is_here(&host) && !values.flag("allow_plain") {
+        if tls.is_none() && !is_here(&host) && !keys.allow_plain {
             let message = format!(
                 "{host} is not this machine, and without certificates anybody on the way reads and changes what is \
                  sent: give `ca`, `certificate` and `key`, or set `allow_plain = true`"
             );
             return fail("url", message);
         }
-        let api = values.text("api").unwrap_or("$JS.API").to_string();
-        Ok(Self { url, host, port, tls, allow_plain: values.flag("allow_plain"), api })
+        let (url, api) = (keys.url.clone(), keys.api.clone());
+        Ok(Self { url, host, port, tls, allow_plain: keys.allow_plain, api })
     }
 }
 
@@ -331,12 +361,4 @@ fn split(url: &str) -> Result<(bool, String, u16), String> {
 
 fn is_here(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-fn words(values: &Values, key: &str) -> Vec<String> {
-    let text = |value: &Value| match value {
-        Value::Text(text) => Some(text.clone()),
-        _ => None,
-    };
-    values.list(key).iter().filter_map(text).collect()
 }

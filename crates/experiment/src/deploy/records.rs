@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::plan::Plan;
 use fedkin_core::Dataset;
 use fedkin_core::params::{Value, Values};
-use fedkin_data::{DataError, Part, PartClient, load_part, source};
+use fedkin_data::{DataError, Part, PartClient, load_part};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Hosted {
 impl Plan {
     /// Whether the records are a user's own, which no other machine can draw or download.
     pub fn own_records(&self) -> bool {
-        matches!(self.config.data_source.as_str(), "csv" | "parquet")
+        self.registry.data().sources.get(&self.config.data_source).is_some_and(|row| row.table.is_some())
     }
 
     /// The digest of a client's records, to which its ledger belongs. Of a user's own, test records are the client's as
@@ -68,6 +68,7 @@ impl Plan {
         if self.own_records() {
             let names: Vec<String> = roster.clients.iter().map(|client| client.name.clone()).collect();
             let part = load_part(&Part {
+                registry: self.registry.data(),
                 source: &source,
                 values: &values,
                 base,
@@ -88,6 +89,7 @@ impl Plan {
         let world = self.world_from(&source, &values, base, repeat)?;
         let mut drawn =
             Roster::new(self, &world.federation, &hosts(roster, &world), world.schema.clone(), Vec::new());
+        drawn.name_learners(world.learners.as_deref());
         // Compared when the deployment was opened.
         drawn.config.clone_from(&roster.config);
         drawn.take_kin(roster, self.kin.replaces());
@@ -115,7 +117,8 @@ impl Plan {
                 }
             }
         }
-        let values = Values::check(source(&name)?.params, &raw).map_err(|problems| {
+        let values = Values::check(&self.registry.data().params(self.registry.data().source(&name)?), &raw)
+            .map_err(|problems| {
             let key = problems.first().map_or_else(String::new, |problem| problem.path.join("."));
             let message = problems.first().map_or_else(String::new, |problem| problem.message.clone());
             DataError::Config { key: format!("data.{key}"), message: format!("source {name:?}: {message}") }
@@ -159,6 +162,14 @@ fn compare(roster: &Roster, found: &PartClient, (clusters, servers): (bool, bool
                 "client {name:?} has the {what} {here:?} here but {there:?} in the roster: correct one of them"
             )));
         }
+    }
+    if let Some(here) = &found.learner
+        && expected.learner.as_ref() != Some(here)
+    {
+        let there = expected.learner.as_deref().unwrap_or_default();
+        return Err(mismatch(format!(
+            "client {name:?} has the learner {here:?} here but {there:?} in the roster: correct one of them"
+        )));
     }
     Ok(())
 }

@@ -55,6 +55,9 @@ pub struct Client {
     pub samples: u32,
     /// The node that has its records.
     pub host: String,
+    /// What it fits, where that is not what all fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learner: Option<String>,
 }
 
 /// Which client goes to which host, where the roster does not say.
@@ -86,7 +89,22 @@ impl Roster {
         let hosts = hosts.assign(world.federation.client_names());
         let constants =
             if plan.own_records() { constants(&plan.config.data, &plan.base)? } else { Vec::new() };
-        Ok(Self::new(plan, &world.federation, &hosts, world.schema.clone(), constants))
+        let mut roster = Self::new(plan, &world.federation, &hosts, world.schema.clone(), constants);
+        roster.name_learners(world.learners.as_deref());
+        Ok(roster)
+    }
+
+    /// What the clients fit by id, where some fit something of their own.
+    pub(super) fn name_learners(&mut self, learners: Option<&[Option<String>]>) {
+        for (client, learner) in self.clients.iter_mut().zip(learners.into_iter().flatten()) {
+            client.learner.clone_from(learner);
+        }
+    }
+
+    /// What each client fits by id; nothing where all fit the same.
+    pub fn learners(&self) -> Option<Vec<Option<String>>> {
+        let named = self.clients.iter().any(|client| client.learner.is_some());
+        named.then(|| self.clients.iter().map(|client| client.learner.clone()).collect())
     }
 
     pub(super) fn new(
@@ -106,13 +124,14 @@ impl Roster {
                 cluster: clusters[member.cluster as usize].clone(),
                 samples: member.samples,
                 host: hosts[member.id as usize].clone(),
+                learner: None,
             })
             .collect();
         let name = |id: u32| servers[id as usize].clone();
         Self {
             version: VERSION,
             config: config_id(&plan.config),
-            dimension: plan.problem.dimension(schema.columns()),
+            dimension: plan.dimension(schema.columns()),
             servers: servers.to_vec(),
             clusters: clusters.to_vec(),
             edges: federation.topology().edges().map(|(a, b)| (name(a), name(b))).collect(),

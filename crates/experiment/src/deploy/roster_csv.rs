@@ -10,11 +10,11 @@ use fedkin_data::{DataError, build_topology, constants, csv, declared};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-const COLUMNS: [&str; 5] = ["client", "server", "cluster", "samples", "host"];
+const COLUMNS: [&str; 6] = ["client", "server", "cluster", "samples", "host", "learner"];
 
 impl Roster {
     /// Reads who takes part from a CSV file with the columns client, samples (training records) and, where there
-    /// is more than one, server, cluster and host. The graph and the features come from the plan's config.
+    /// is more than one, server, cluster and host, and learner, where clients fit different things. The graph and the features come from the plan's config.
     pub fn from_csv(plan: &Plan, path: &Path, hosts: &Hosts) -> Result<Self, Error> {
         if !plan.own_records() {
             let message = format!(
@@ -31,7 +31,8 @@ impl Roster {
                 let hint = suggest(&column.name, COLUMNS.into_iter());
                 return Err(whole(path, format!("there is no use for the column {:?}{hint}", column.name)));
             }
-            if let Some(row) = column.first_missing {
+            // A client without a learner of its own fits what all fit.
+            if let Some(row) = column.first_missing.filter(|_| column.name != "learner") {
                 return Err(cell(&table, row, &column.name, "the cell is empty: fill it in".into()));
             }
         }
@@ -72,8 +73,14 @@ impl Roster {
             Some(column) => order.iter().map(|&row| word(column, row).to_string()).collect(),
             None => hosts.assign(federation.client_names()),
         };
+        let learners: Option<Vec<Option<String>>> = table.find("learner").map(|column| {
+            let named = |row: usize| column.word(row).filter(|word| !word.is_empty()).map(String::from);
+            order.iter().map(|&row| named(row)).collect()
+        });
         let federation = plan.kin.federation(&federation, connected)?.unwrap_or(federation);
-        Ok(Self::new(plan, &federation, &hosts, schema, constants))
+        let mut roster = Self::new(plan, &federation, &hosts, schema, constants);
+        roster.name_learners(learners.as_deref());
+        Ok(roster)
     }
 }
 

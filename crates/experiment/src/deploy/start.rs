@@ -1,15 +1,16 @@
 //! From a node's config to a node that runs.
 
 use super::{Deployment, NodeConfig, Noise};
+use crate::config::Waiting;
 use crate::error::Error;
 use fedkin_core::privacy::Chain;
 use fedkin_core::rng::simulated_secret;
-use fedkin_core::round::Mode;
+use fedkin_core::round::{Blueprint, ClientMachines, Joining, Mode, ServerMachine};
+use fedkin_runtime::Threads;
 use fedkin_runtime::nats::{PostConfig, Storage, Tls, Token};
-use fedkin_runtime::node::{
-    Blueprint, ClientMachines, ClientOptions, Hosted, Joining, Names, Routes, ServerMachine, ServerOptions,
-};
+use fedkin_runtime::node::{ClientOptions, Hosted, Names, Routes, ServerOptions};
 use fedkin_runtime::store::{Secret, Vault};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A client process that is ready to run.
@@ -23,11 +24,10 @@ pub struct ReadyClients {
 }
 
 impl Deployment {
-    fn blueprint<'a>(&'a self, context: &'a fedkin_core::algorithm::Context) -> Blueprint<'a> {
+    fn blueprint(&self) -> Blueprint<'_> {
         Blueprint {
             algorithm: self.plan.row.name,
-            values: &self.plan.config.algorithm_values,
-            context,
+            method: Arc::clone(&self.plan.method),
             run: &self.run,
             federation: &self.federation,
             fingerprint: self.fingerprint,
@@ -37,17 +37,17 @@ impl Deployment {
     /// When steps close, and after which time.
     pub fn mode(&self) -> (Mode, Option<Duration>) {
         let network = &self.plan.config.network;
-        if network.text("mode") != Some("deadline") {
-            return (Mode::Strict, None);
+        match network.mode {
+            Waiting::Strict => (Mode::Strict, None),
+            Waiting::Deadline => {
+                let seconds = network.deadline.clamp(0.001, 1e9);
+                (Mode::Deadline { quorum: network.quorum }, Some(Duration::from_secs_f64(seconds)))
+            }
         }
-        let quorum = network.number("quorum").unwrap_or(1.0);
-        let seconds = network.number("deadline").unwrap_or(30.0);
-        (Mode::Deadline { quorum }, Some(Duration::from_secs_f64(seconds.clamp(0.001, 1e9))))
     }
 
     fn resend(&self) -> Duration {
-        let seconds = self.plan.config.network.number("resend").unwrap_or(2.0);
-        Duration::from_secs_f64(seconds.clamp(0.01, 1e6))
+        Duration::from_secs_f64(self.plan.config.network.resend.clamp(0.01, 1e6))
     }
 
     /// The transport of a node.
@@ -84,8 +84,7 @@ impl Deployment {
         node: &NodeConfig,
     ) -> Result<(Vec<Box<dyn ServerMachine>>, ServerOptions), Error> {
         let (mode, deadline) = self.mode();
-        let context = self.plan.context();
-        let machines = self.blueprint(&context).servers(&self.servers_of(node)?, mode)?;
+        let machines = self.blueprint().servers(&self.servers_of(node)?, mode)?;
         let options = ServerOptions {
             post: self.post(node).manager(),
             // A server starts afresh in every run; what it saw of the clients' ledgers spans them, as these do.
@@ -134,8 +133,7 @@ impl Deployment {
             hosted.insert(record.id, Hosted { name, fingerprint: record.fingerprint });
             joining.push(Joining { id: record.id, data: record.train, secret, shown, chain });
         }
-        let context = self.plan.context();
-        let clients = self.blueprint(&context).clients(joining)?;
+        let clients = self.blueprint().clients(joining, Arc::new(Threads))?;
         let options = ClientOptions {
             post: self.post(node),
             fingerprint: self.fingerprint,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{Override, Source};
 use crate::plan::Plan;
+use crate::registry::Registry;
 use fedkin_core::Federation;
 use fedkin_core::params::Value;
 use std::collections::BTreeMap;
@@ -77,7 +78,7 @@ fn own() -> TempDir {
 fn plan(text: &str, base: &Path, sets: &[&str]) -> Plan {
     let sets: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
     let source = Source { name: "test.toml".into(), text: text.into() };
-    Plan::load(&source, base, &sets, &[]).unwrap_or_else(|error| panic!("{error}"))
+    Plan::load(&Registry::native(), &source, base, &sets, &[]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn same(a: &Federation, b: &Federation) {
@@ -111,7 +112,7 @@ fn a_roster_gives_back_the_federation_of_one_process() {
         same(&again.federation().unwrap(), &world.federation);
         let (federation, run) = plan.run(&again.federation().unwrap(), again.dimension, 0).unwrap();
         same(&federation, &world.federation.arranged(plan.row.arrange));
-        assert_eq!(run.dimension, plan.problem.dimension(world.schema.columns()));
+        assert_eq!(run.dimension, plan.dimension(world.schema.columns()));
         assert_eq!(run.seed, plan.seed(0));
     }
 }
@@ -129,6 +130,36 @@ fn a_roster_file_without_records_gives_the_same_roster() {
     write(&folder, "roster.csv", &text);
     let read = Roster::from_csv(&plan, &folder.path().join("roster.csv"), &Hosts::Each).unwrap();
     assert_eq!(read, known);
+}
+
+/// A federation in which a column of the records says what a client fits.
+#[test]
+fn a_roster_keeps_what_each_client_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "who,at,kind,fits,a,b,y\nx,n,p,tree,1,2,3\nx,n,p,tree,2,1,4\ny,s,q,,5,1,2\nz,s,q,ridge,1,1,1\n";
+    write(&folder, "all.csv", text);
+    write(&folder, "edges.csv", "a,b\ns,n\n");
+    let config = OWN.replace("test_fraction = 0.25", "learner = \"fits\"");
+    let plan = plan(&config, folder.path(), &[]);
+    let known = Roster::of(&plan, &plan.world(0).unwrap(), &Hosts::Each).unwrap();
+    assert_eq!(known.learners(), Some(vec![Some("tree".into()), None, Some("ridge".into())]));
+    assert_eq!(Roster::from_json(&known.to_json(), "roster.json").unwrap(), known);
+    let file = folder.path().join("roster.csv");
+    let lines = "client,samples,server,cluster,learner\nz,1,s,q,ridge\ny,1,s,q,\nx,2,n,p,tree\n";
+    std::fs::write(&file, lines).unwrap();
+    assert_eq!(Roster::from_csv(&plan, &file, &Hosts::Each).unwrap(), known);
+    assert_eq!(plan.hosted(&known, &[0, 1], &BTreeMap::new(), 0).unwrap().len(), 2);
+    std::fs::write(&file, lines.replace("tree", "forest")).unwrap();
+    let other = Roster::from_csv(&plan, &file, &Hosts::Each).unwrap();
+    refused(
+        plan.hosted(&other, &[0], &BTreeMap::new(), 0),
+        &["client \"x\"", "learner \"tree\" here", "\"forest\" in the roster"],
+    );
+    // A roster without learners is written as it always was.
+    let plain = self::plan(DRAWN, Path::new(""), &[]);
+    let roster = Roster::of(&plain, &plain.world(0).unwrap(), &Hosts::Each).unwrap();
+    assert!(roster.learners().is_none() && !roster.to_json().contains("learner"));
 }
 
 #[test]
@@ -249,7 +280,8 @@ fn the_run_fingerprint_sees_all_but_names_paths_and_speed() {
 fn every_path_of_the_tables_is_left_out_of_the_run_fingerprint() {
     let plan = plan(OWN, Path::new(""), &["data.schema=x.toml"]);
     let agreed = plan.config.agreed();
-    let tables = crate::tables();
+    let registry = Registry::native();
+    let tables = registry.tables();
     let data = tables.sources.iter().flat_map(|row| row.2).map(|param| ("data", param));
     for (section, param) in data.chain(tables.topology.iter().map(|param| ("topology", param))) {
         let is_path = matches!(param.kind, fedkin_core::params::Kind::Path);
@@ -390,7 +422,7 @@ fn a_node_config_is_read_in_full() {
     assert_eq!(read.broker.tls.unwrap().key, Path::new("/etc/fedkin/n.key"));
     assert_eq!(read.data["path"], Value::Text("/etc/fedkin/mine.csv".into()));
     assert_eq!(read.observe.listen.unwrap().port(), 9464);
-    assert_eq!((read.observe.log.as_str(), read.noise), ("info", Noise::Seeded));
+    assert_eq!((read.observe.log, read.noise), (LogLevel::Info, Noise::Seeded));
     let plain = "version = 1\n[node]\nkind = \"server\"\nname = \"s\"\nservers = [\"s\"]\n[broker]\nurl = \"nats://[::1]\"\n";
     let read = node(plain).unwrap();
     assert_eq!((read.broker.host.as_str(), read.broker.port, read.broker.tls), ("::1", 4222, None));
@@ -438,7 +470,7 @@ fn a_node_opens_its_files_and_finds_its_own() {
     write(&folder, "experiment.toml", &plan.config.resolved());
     write(&folder, "node.toml", &NODE.replace("\"mine.csv\"", "\"all.csv\""));
     let node = NodeConfig::load(&folder.path().join("node.toml")).unwrap();
-    let open = Deployment::open(&node).unwrap();
+    let open = Deployment::open(&Registry::native(), &node).unwrap();
     assert_eq!(open.fingerprint, run_fingerprint(&plan.config, &roster));
     assert_eq!(open.clients_of(&node).unwrap(), [3, 4, 5]);
     assert_eq!(open.records_of(&node).unwrap().len(), 3);

@@ -293,7 +293,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
     charts.extend(crate::by_client::charts(comparison));
     charts.extend(privacy::tradeoff(comparison));
     charts.extend(comparison.theory.charts.iter().cloned());
-    let mut notes = comparison.warnings.clone();
+    let mut notes: Vec<String> = comparison.warnings.iter().map(ToString::to_string).collect();
     notes.extend(crate::by_client::pairs(comparison));
     notes.extend(comparison.theory.notes.iter().cloned());
     let title = config.paper.as_ref().map_or_else(|| comparison.name.clone(), |paper| paper.title.clone());

@@ -4,7 +4,7 @@ use crate::plan::Plan;
 use crate::repeat::Outcome;
 use crate::report::{Bars, Drawing, HeatScale, KinFound, KinGraph, Panel, Picture};
 use fedkin_core::numeric::distance2;
-use fedkin_runtime::Live;
+use fedkin_core::round::Results;
 
 /// Above this many nodes nothing can be seen.
 const MOST_NODES: usize = 2000;
@@ -116,7 +116,7 @@ pub(crate) fn kin(plan: &Plan, outcome: &Outcome) -> Option<Picture> {
 }
 
 /// gamma (20) of every client, by id; nothing without a consensus graph.
-pub(crate) fn gammas(live: &dyn Live) -> Vec<f64> {
+pub(crate) fn gammas(live: &dyn Results) -> Vec<f64> {
     let mut consensus = Vec::new();
     live.held(&mut |_, _, name, graph| {
         if name == "consensus" {

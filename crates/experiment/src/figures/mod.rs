@@ -164,13 +164,12 @@ fn model_name(metric: &str) -> &str {
 }
 
 fn facts(config: &crate::config::Config) -> Vec<(String, String)> {
-    let get = |name: &str| config.run.get(name).map(ToString::to_string).unwrap_or_default();
     vec![
-        ("seed".to_string(), get("seed")),
-        ("rounds".to_string(), get("rounds")),
-        ("repeats".to_string(), get("repeats")),
+        ("seed".to_string(), config.run.seed.to_string()),
+        ("rounds".to_string(), config.run.rounds.to_string()),
+        ("repeats".to_string(), config.run.repeats.to_string()),
         ("data".to_string(), config.data_source.clone()),
-        ("model".to_string(), config.model.text("kind").unwrap_or("ridge").to_string()),
+        ("model".to_string(), config.model_kind.clone()),
         ("version".to_string(), env!("CARGO_PKG_VERSION").to_string()),
     ]
 }

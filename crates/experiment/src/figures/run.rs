@@ -11,6 +11,7 @@ use crate::scorer::{Metric, Shown};
 use crate::spending::{REFUTED, is_score};
 use crate::spread::Spread;
 use crate::statistics::estimate;
+use crate::warning::Warning;
 use fedkin_data::World;
 use std::collections::BTreeMap;
 
@@ -105,9 +106,13 @@ pub(crate) fn of_run(
         ("seconds".to_string(), format!("{:.1}", finished.seconds)),
         ("models_sha256".to_string(), finished.models_sha256.clone()),
     ]);
-    let mut notes = finished.warnings.clone();
+    // The page has a box of its own for a bound that is assumed.
+    let notes = finished.warnings.iter().filter(|warning| **warning != Warning::Assumed);
+    let mut notes: Vec<String> = notes.map(ToString::to_string).collect();
     if finished.privacy.epsilon.is_none() && plan.doubt() == Some(REFUTED) {
-        notes.extend((!notes.iter().any(|note| note == REFUTED)).then(|| REFUTED.to_string()));
+        if !finished.warnings.contains(&Warning::Refuted) {
+            notes.push(Warning::Refuted.to_string());
+        }
     } else if finished.privacy.epsilon.is_none() && plan.privacy.demanded() {
         notes.push(
             "Earlier runs on the same data let something out without noise that protects: no epsilon holds."

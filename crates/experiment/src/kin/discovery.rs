@@ -4,14 +4,11 @@ use super::input::numbered_alike;
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
 use crate::repeat::Control;
-use fedkin_core::algorithm::FoundKin;
-use fedkin_core::params::Value;
+use fedkin_core::algorithm::{Algorithm, FoundKin, PersFl, PersFlSettings, Sampling};
 use fedkin_core::privacy::Line;
+use fedkin_core::round::Progress;
+use fedkin_core::settings::Settings;
 use fedkin_data::{DataError, World};
-use fedkin_runtime::Progress;
-
-/// The method that finds kin by rewards.
-const FINDER: &str = "persfl";
 
 /// What a first stage has found, and what left the clients for it.
 #[derive(Debug, Clone)]
@@ -23,10 +20,13 @@ pub(crate) struct Discovery {
 impl Plan {
     /// The first stage of a run that finds its clusters by rewards: the same data and model, another method.
     fn discovery(&self) -> Result<Plan, Error> {
-        let values = [("sampling".to_string(), Value::Text("graph".into()))].into();
-        let config = self.config.with_algorithm(FINDER, &values, self.config.kin.integer("search_rounds"));
-        let config = config.map_err(|message| Error::Conflict { place: self.place().into(), message })?;
-        Plan::new(config, &self.base, self.place())
+        let settings = PersFlSettings { sampling: Sampling::Graph, ..PersFlSettings::default() };
+        let conflict = |message| Error::Conflict { place: self.place().into(), message };
+        let finder =
+            self.registry.methods().find(PersFl::NAME).map_err(|error| conflict(error.to_string()))?;
+        let rounds = self.config.kin.search_rounds;
+        let config = self.config.with_algorithm(finder, &settings.values(), rounds).map_err(conflict)?;
+        Plan::new(&self.registry, config, &self.base, self.place())
     }
 
     /// Refuses a wish for a first stage that cannot be run.
@@ -34,7 +34,7 @@ impl Plan {
         if !self.kin.by_rewards() {
             return Ok(());
         }
-        if self.config.privacy.get("ledger").is_some() {
+        if self.config.privacy.ledger.is_some() {
             let message = "kin.by = \"rewards\" runs persfl first, whose releases privacy.ledger would not see: run persfl \
                            by itself and give its file (kin.clusters = \"runs/.../clusters.csv\")";
             return Err(Error::Conflict { place: self.place().into(), message: message.into() });
@@ -53,8 +53,10 @@ pub(crate) fn discover(
     if !plan.kin.by_rewards() {
         return Ok((world, None));
     }
-    let Stage { mut live, .. } = plan.discovery()?.start(&world, repeat)?;
-    while live.step()? != Progress::Ended {
+    let search = plan.discovery()?;
+    let Stage { mut live, .. } = search.start(&world, repeat)?;
+    let named = |fault| Error::of(fault, &search.arranged(&world.federation));
+    while live.step().map_err(named)? != Progress::Ended {
         if control.stopped() {
             let place =
                 format!("round {} of the search for kin; the same command begins it again", live.rounds());
@@ -64,7 +66,8 @@ pub(crate) fn discover(
     let clients = world.train.len();
     let Some(kin) = live.kin().filter(|kin| kin.clusters.len() == clients) else {
         return Err(Error::Usage(format!(
-            "{FINDER} found no cluster for some of the {clients} clients: raise kin.search_rounds, or give the clusters as a file"
+            "{} found no cluster for some of the {clients} clients: raise kin.search_rounds, or give the clusters as a file",
+            PersFl::NAME
         )));
     };
     let mut names: Vec<u32> = kin.clusters.iter().map(|(_, cluster)| *cluster).collect();

@@ -1,10 +1,11 @@
 //! What `[kin]` of a config brings into a run.
 
+use crate::config::{ClusterSource, FoundBy, Kin};
 use crate::error::Error;
 use crate::topologies;
 use fedkin_core::algorithm::Infer;
 use fedkin_core::graph::Topology;
-use fedkin_core::params::{Values, suggest};
+use fedkin_core::params::suggest;
 use fedkin_core::{Federation, graph::partition};
 use fedkin_data::table::Table;
 use fedkin_data::{DataError, World, csv};
@@ -32,22 +33,17 @@ enum Clusters {
 }
 
 impl Given {
-    /// Reads a `[kin]` table that passed its check; relative paths start at `base`.
-    pub fn new(values: &Values, base: &Path) -> Self {
-        let whole = |key: &str| values.integer(key).unwrap_or(0) as u32;
-        let clusters = values.text("clusters").map(|word| match word {
-            "infer" => Clusters::Infer {
-                count: values.integer("count").map(|count| count as usize),
-                by_rewards: values.text("by") == Some("rewards"),
-                infer: Infer {
-                    warm_up: whole("warm_up"),
-                    forming: whole("forming"),
-                    start: values.number("start").unwrap_or(0.1),
-                },
+    /// From `[kin]`; relative paths start at `base`.
+    pub fn new(kin: &Kin, base: &Path) -> Self {
+        let clusters = kin.clusters.as_ref().map(|clusters| match clusters {
+            ClusterSource::Infer => Clusters::Infer {
+                count: kin.count,
+                by_rewards: kin.by == FoundBy::Rewards,
+                infer: Infer { warm_up: kin.warm_up, forming: kin.forming, start: kin.start },
             },
-            path => Clusters::File(base.join(path)),
+            ClusterSource::File(path) => Clusters::File(base.join(path)),
         });
-        Self { clusters, graph: values.text("graph").map(|path| base.join(path)) }
+        Self { clusters, graph: kin.graph.as_ref().map(|path| base.join(path)) }
     }
 
     /// How clients pick their cluster on the way, where they do.

@@ -61,13 +61,12 @@ pub fn learn(input: &Input, settings: &Settings, control: &Control<'_>) -> Resul
     let decided = decide(input, settings, &zbar, tied, control)?;
     let parameters = decided.parameters;
     // A released graph of a client alone is one without a tie.
-    let (method, solved) = match (parameters.tie, settings.shield) {
-        (Some(_), _) => ("fedgl", parameters),
-        (None, Some(_)) => ("fedgl", Parameters { tie: Some((0.0, 0.0)), ..parameters }),
-        (None, None) => ("igl", parameters),
+    let solved = match (parameters.tie, settings.shield) {
+        (None, Some(_)) => Parameters { tie: Some((0.0, 0.0)), ..parameters },
+        _ => parameters,
     };
     let quiet = Control { stop: control.stop, tick: &|| {} };
-    let mut solution = stage.solve(method, solved, if settings.select { &quiet } else { control })?;
+    let mut solution = stage.solve(solved, if settings.select { &quiet } else { control })?;
     if parameters.tie.is_none() {
         solution.consensus = None;
     }

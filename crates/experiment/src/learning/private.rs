@@ -8,11 +8,10 @@ use super::solve::Stage;
 use super::{Parameters, Settings};
 use crate::Error;
 use crate::repeat::Control;
-use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::{PARAMS, Privacy};
+use fedkin_core::privacy::{Privacy, PrivacySettings, Protection};
 use fedkin_core::rng::simulated_secret;
+use fedkin_core::settings::Settings as _;
 use fedkin_core::signals::{degrees, nodes_of};
-use std::collections::BTreeMap;
 
 /// What protects the records.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,17 +42,18 @@ impl Shield {
         seed: u64,
         clients: usize,
     ) -> Result<(Privacy, Vec<[u8; 32]>), Error> {
-        let raw = BTreeMap::from([
-            ("mechanism".to_string(), Value::Text("one-shot".into())),
-            ("epsilon".to_string(), Value::Number(self.epsilon)),
-            ("delta".to_string(), Value::Number(self.delta)),
-            ("clip".to_string(), Value::Number(self.clip / unit.sqrt())),
-        ]);
-        let values = Values::check(PARAMS, &raw).map_err(|problems| {
+        let keys = PrivacySettings {
+            mechanism: Protection::OneShot,
+            epsilon: Some(self.epsilon),
+            delta: self.delta,
+            clip: Some(self.clip / unit.sqrt()),
+            ..PrivacySettings::default()
+        };
+        keys.validated().map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             Error::Usage(all.join("; "))
         })?;
-        let privacy = Privacy::new(&values).map_err(Error::Usage)?;
+        let privacy = Privacy::new(&keys).map_err(Error::Usage)?;
         let mut secrets = Vec::with_capacity(clients);
         for client in 0..clients as u32 {
             let mut secret = simulated_secret(seed, client);
@@ -82,7 +82,7 @@ pub(super) fn released(
     let mut beta = stage.unit * stage.unit;
     for _ in 0..MOST_TRIES {
         let parameters = Parameters { beta, tie: Some((0.0, 0.0)) };
-        let graphs = stage.solve("fedgl", parameters, &quiet)?.graphs;
+        let graphs = stage.solve(parameters, &quiet)?.graphs;
         if graphs.iter().flatten().all(|w| *w > 0.0) {
             stage.rounds = rounds;
             return Ok(graphs.iter().map(|graph| inverted(settings.alpha, beta, graph)).collect());

@@ -134,7 +134,7 @@ impl Search<'_> {
             let mut stage = Stage::new(federation, &data, (self.alpha, Records::Distances), unit_of(mean))?;
             (stage.tolerance, stage.rounds) = (TOLERANCE, ROUNDS);
             let quiet = Control { stop: self.control.stop, tick: &|| {} };
-            stage.solve("fedgl", parameters, &quiet)?.graphs
+            stage.solve(parameters, &quiet)?.graphs
         } else {
             half.own
                 .iter()

@@ -3,15 +3,17 @@
 use super::Parameters;
 use crate::Error;
 use crate::repeat::Control;
-use fedkin_core::algorithm::{Context, Run, registry};
-use fedkin_core::model::Problem;
+use fedkin_core::algorithm::{
+    Algorithm, Consensus, Context, FedGl, FedGlSettings, Igl, IglSettings, Run, SolverSettings, registry,
+};
+use fedkin_core::learner::{Families, Graph};
 use fedkin_core::numeric::scale;
-use fedkin_core::params::{Value, Values};
 use fedkin_core::privacy::Privacy;
+use fedkin_core::round::{Cause, Fault, Opening, Progress, Stop, Stopped};
+use fedkin_core::settings::Settings;
 use fedkin_core::signals::{self, Records, Smooth};
 use fedkin_core::{Dataset, Federation};
-use fedkin_runtime::{Fault, Opening, Progress, start};
-use std::collections::BTreeMap;
+use fedkin_runtime::Threads;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -83,21 +85,20 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Runs a method to its end.
-    pub(super) fn solve(
-        &self,
-        method: &str,
-        parameters: Parameters,
-        control: &Control<'_>,
-    ) -> Result<Solution, Error> {
-        let row = registry::find(method).map_err(Error::Usage)?;
-        let mut raw =
-            BTreeMap::from([("tolerance".to_string(), Value::Number(self.tolerance.clamp(1e-13, 1.0)))]);
-        if let Some((rho, lambda)) = parameters.tie {
-            raw.insert("rho".into(), Value::Number(rho / self.unit));
-            raw.insert("lambda".into(), Value::Number(lambda / self.unit));
-        }
-        let values = Values::check(row.params, &raw).map_err(|problems| {
+    /// Solves for all graphs to the end: tied to a consensus graph, or every client alone.
+    pub(super) fn solve(&self, parameters: Parameters, control: &Control<'_>) -> Result<Solution, Error> {
+        let tolerance = self.tolerance.clamp(1e-13, 1.0);
+        let solving = SolverSettings { tolerance, ..SolverSettings::default() };
+        let (method, checked) = match parameters.tie {
+            Some((rho, lambda)) => {
+                let settings = FedGlSettings { rho: rho / self.unit, lambda: lambda / self.unit, solving };
+                (FedGl::<Consensus>::NAME, settings.validated())
+            }
+            None => (Igl::NAME, IglSettings { solving }.validated()),
+        };
+        let methods = registry::native();
+        let row = methods.find(method).map_err(|error| Error::Usage(error.to_string()))?;
+        let values = checked.map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             Error::Usage(all.join("; "))
         })?;
@@ -114,9 +115,12 @@ impl<'a> Stage<'a> {
             privacy,
             targets: None,
             kin: None,
+            columns: None,
+            learners: None,
         };
-        let context = Context { problem: Problem::Graph(smooth), privacy, infer: None };
-        let mut live = start(method, &values, &context, run, &federation, &self.data).map_err(plain)?;
+        let context = Context::new(Families::one(Graph::new(smooth)), privacy);
+        let built = row.build(&values, &context).map_err(Error::Usage)?;
+        let mut live = built.simulate(run, &federation, &self.data, Arc::new(Threads)).map_err(plain)?;
         if let Some((_, secrets)) = &self.privacy {
             let opening = |secret: &[u8; 32]| Opening { spent: 0, releases: 0, secret: *secret };
             live.begin_at(&secrets.iter().map(opening).collect::<Vec<_>>());
@@ -165,7 +169,7 @@ impl<'a> Stage<'a> {
 fn plain(fault: Fault) -> Error {
     match fault {
         Fault::Unsolved { client, reason } => Error::Usage(format!("client {client:?}: {reason}")),
-        Fault::Silent { .. } => Error::Usage(
+        Fault::Stopped(Stopped { stop: Stop { cause: Cause::Silent { .. }, .. }, .. }) => Error::Usage(
             "no client could solve for its graph: beta is of another scale than the data; leave --beta out to see one \
              that is not"
                 .into(),

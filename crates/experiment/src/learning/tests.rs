@@ -6,7 +6,7 @@ use fedkin_core::graph::Weighted;
 use fedkin_core::graph::compare::Confusion;
 use fedkin_core::params::{Value, Values};
 use fedkin_core::signals::Records;
-use fedkin_data::{Request, Task, World, distances_world, load, node_names, source};
+use fedkin_data::{Request, Task, World, distances_world, load, native, node_names};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -37,9 +37,10 @@ fn run(input: &Input, settings: &Settings) -> Result<Learnt, crate::Error> {
 fn world(samples: i64, seed: u64) -> World {
     let raw = BTreeMap::from([("samples".to_string(), Value::Integer(samples))]);
     let name = "synthetic.graph-signals";
-    let values = Values::check(source(name).unwrap().params, &raw).unwrap();
+    let values = Values::check(native().source(name).unwrap().params, &raw).unwrap();
     let topology = fedkin_data::topology_spec(&Values::default(), Path::new(".")).unwrap();
     let request = Request {
+        registry: native(),
         source: name,
         values: &values,
         base: Path::new("."),

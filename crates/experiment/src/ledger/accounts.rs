@@ -28,6 +28,9 @@ pub(crate) struct AccountRow {
     pub(crate) not_private: bool,
     pub(crate) gaussian: bool,
     pub(crate) assumed: bool,
+    /// The words of a price that rests on what a learner claims, where that is the weakest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed: Option<String>,
     /// The words of a price that is a claim refuted by an audit, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refuted: Option<String>,
@@ -103,6 +106,7 @@ impl AccountRow {
             not_private: nature.disclosed,
             gaussian: !nature.other,
             assumed: nature.doubt == Doubt::Assumed,
+            claimed: (nature.doubt == Doubt::Claimed).then(|| Trust::Claimed.words().to_string()),
             refuted: (nature.doubt == Doubt::Refuted).then(|| Trust::Refuted.words().to_string()),
             sampled: account.sampled.iter().map(SampledReleases::new).collect(),
             kinds: statement.entries.iter().map(KindRow::new).collect(),

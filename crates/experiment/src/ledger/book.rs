@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::plan::Plan;
 use crate::run::hex;
 use fedkin_core::codec::Codec;
-use fedkin_core::privacy::{Head, Statement};
+use fedkin_core::privacy::{Head, Statement, Trust};
 use fedkin_core::rng::simulated_secret;
+use fedkin_core::round::Opening;
 use fedkin_data::World;
-use fedkin_runtime::Opening;
 use fedkin_runtime::store::{Commit, Secret, StoreError, Vault};
 use std::path::{Path, PathBuf};
 
@@ -79,9 +79,13 @@ impl Charged {
         self.nature.other
     }
 
-    /// Whether an earlier price rests on trust.
-    pub(crate) fn assumed_before(&self) -> bool {
-        self.nature.doubt == Doubt::Assumed
+    /// What the weakest earlier price rests on, where that is the word of somebody.
+    pub(crate) fn trusted_before(&self) -> Option<Trust> {
+        match self.nature.doubt {
+            Doubt::Assumed => Some(Trust::Assumed),
+            Doubt::Claimed => Some(Trust::Claimed),
+            Doubt::None | Doubt::Refuted => None,
+        }
     }
 }
 
@@ -90,6 +94,7 @@ fn bits(nature: Nature) -> u32 {
         Doubt::None => 0,
         Doubt::Assumed => 0b0100,
         Doubt::Refuted => 0b1000,
+        Doubt::Claimed => 0b1100,
     };
     u32::from(nature.disclosed) | u32::from(nature.other) << 1 | doubt
 }
@@ -98,6 +103,7 @@ fn nature(bits: u32) -> Nature {
     let doubt = match bits & 0b1100 {
         0 => Doubt::None,
         0b0100 => Doubt::Assumed,
+        0b1100 => Doubt::Claimed,
         _ => Doubt::Refuted,
     };
     Nature { disclosed: bits & 1 != 0, other: bits & 2 != 0, doubt }

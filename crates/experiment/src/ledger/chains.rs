@@ -35,6 +35,8 @@ pub(super) enum Doubt {
     None,
     /// A bound that was taken on trust.
     Assumed,
+    /// A bound that a learner claimed of itself.
+    Claimed,
     /// A claim that an audit has refuted: the noise protects nobody to a known degree.
     Refuted,
 }
@@ -44,7 +46,11 @@ impl Nature {
     pub(super) fn see(&mut self, mechanism: &[u8], bound: &[u8], units: u64) {
         self.disclosed |= units == 0;
         self.other |= !Sampler::is_gaussian(&String::from_utf8_lossy(mechanism));
-        for (trust, doubt) in [(Trust::Assumed, Doubt::Assumed), (Trust::Refuted, Doubt::Refuted)] {
+        for (trust, doubt) in [
+            (Trust::Assumed, Doubt::Assumed),
+            (Trust::Claimed, Doubt::Claimed),
+            (Trust::Refuted, Doubt::Refuted),
+        ] {
             if bound == trust.words().as_bytes() {
                 self.doubt = self.doubt.max(doubt);
             }

@@ -122,6 +122,23 @@ fn a_refuted_price_among_others_leaves_no_epsilon() {
 }
 
 #[test]
+fn a_claimed_price_among_others_is_said_to_be_claimed() {
+    let folder = TempDir::new().unwrap();
+    vault(folder.path());
+    let mut vault = Vault::open(folder.path(), Secret::Given([0; 32])).unwrap();
+    let mut chain: Chain = vault.account("ann", &DATA);
+    let priced = |trust| Charge { trust: Some(trust), ..charge("discrete gaussian", 5) };
+    let lines = chain.extend(&[priced(Trust::Claimed), priced(Trust::Assumed)], &[8; 32], 1, &[1; 32]);
+    vault
+        .commit(&[8; 32], &[Commit { client: "ann", fingerprint: DATA, state: &[], lines: &lines }])
+        .unwrap();
+    drop(vault);
+    let view = View::read(folder.path(), Some("ann"), None).unwrap();
+    assert_eq!(view.chains[0].bound, "claimed by the learner, not checked");
+    assert!(view.chains[0].epsilon.is_some(), "as for a bound that is assumed");
+}
+
+#[test]
 fn a_disclosure_among_gaussians_is_not_private() {
     let folder = TempDir::new().unwrap();
     vault(folder.path());

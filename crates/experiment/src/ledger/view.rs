@@ -50,7 +50,7 @@ pub struct Held {
     pub epsilon: Option<f64>,
     /// By exact composition, where every release is Gaussian.
     pub epsilon_gaussian: Option<f64>,
-    /// `enforced`, `assumed, not enforced`, `not private`, or empty where nothing left.
+    /// `enforced`, `assumed, not enforced`, `claimed by the learner, not checked`, `not private`, or empty where nothing left.
     pub bound: String,
     /// The hash of the last line; absent where there is no chain.
     pub head: Option<String>,
@@ -105,6 +105,7 @@ impl Promise {
             Self { account: Account { releases: 0, .. }, .. } => "",
             Self { nature: Nature { disclosed: true, .. }, .. } => "not private",
             Self { nature: Nature { doubt: Doubt::Refuted, .. }, .. } => Trust::Refuted.words(),
+            Self { nature: Nature { doubt: Doubt::Claimed, .. }, .. } => Trust::Claimed.words(),
             Self { nature: Nature { doubt: Doubt::Assumed, .. }, .. } => Trust::Assumed.words(),
             Self { nature: Nature { doubt: Doubt::None, .. }, .. } => Trust::Enforced.words(),
         }
@@ -149,10 +150,11 @@ impl Held {
             nature: Nature {
                 disclosed: row.not_private,
                 other: !row.gaussian,
-                doubt: match (&row.refuted, row.assumed) {
-                    (Some(_), _) => Doubt::Refuted,
-                    (None, true) => Doubt::Assumed,
-                    (None, false) => Doubt::None,
+                doubt: match (&row.refuted, &row.claimed, row.assumed) {
+                    (Some(_), ..) => Doubt::Refuted,
+                    (None, Some(_), _) => Doubt::Claimed,
+                    (None, None, true) => Doubt::Assumed,
+                    (None, None, false) => Doubt::None,
                 },
             },
         };

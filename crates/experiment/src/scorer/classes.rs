@@ -4,10 +4,10 @@
 use super::{Global, Metric, PROBABLE, Wanted, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::model::{Parametric, Quality, quality, quality_of_classes, quality_of_net};
+use fedkin_core::learner::{Families, Quality, quality};
 use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::Judge;
 use fedkin_data::World;
-use fedkin_runtime::Judge;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Whose records a metric is taken on.
@@ -36,7 +36,7 @@ type Last = Option<(Vec<f64>, Quality)>;
 pub(crate) struct ClassScorer {
     columns: Vec<(String, Metric, usize)>,
     identity: u64,
-    model: Parametric,
+    families: Families,
     test: Vec<Option<Arc<Dataset>>>,
     validation: Vec<Option<Arc<Dataset>>>,
     /// Empty where nothing is measured on training records.
@@ -50,11 +50,11 @@ pub(crate) struct ClassScorer {
 impl ClassScorer {
     pub(crate) fn new(
         world: &World,
-        model: Parametric,
+        families: &Families,
         personal: &[&'static str],
         wanted: &Wanted<'_>,
     ) -> Self {
-        let classifies = !matches!(&model, Parametric::Net(net) if !net.classifies());
+        let classifies = families.first().output().classes() > 0;
         let mut metrics = Vec::new();
         if world.test.iter().any(Option::is_some) {
             if classifies {
@@ -89,7 +89,7 @@ impl ClassScorer {
         Self {
             columns,
             identity: next_identity(),
-            model,
+            families: families.clone(),
             test: world.test.clone(),
             validation: world.validation.clone(),
             train,
@@ -103,11 +103,8 @@ impl ClassScorer {
     }
 
     fn quality(&self, set: &Dataset, w: &[f64]) -> Quality {
-        match &self.model {
-            Parametric::Softmax(model) => quality_of_classes(model, set, w),
-            Parametric::Net(net) => quality_of_net(net, set, w),
-            Parametric::Linear(model) => quality(model, set, w),
-        }
+        let none = Quality { accuracy: f64::NAN, log_loss: f64::NAN, brier: f64::NAN, calibration: f64::NAN };
+        quality(self.families.first(), set, w).unwrap_or(none)
     }
 
     /// The same on the records of all clients.
@@ -177,8 +174,8 @@ impl Judge for ClassScorer {
                 On::Global => self.global.as_ref(),
             };
             let Some(set) = set else { continue };
-            if let (Parametric::Net(net), Metric::Mse | Metric::TrainLoss) = (&self.model, metric) {
-                row[column] = net.objective(set, w);
+            if let Metric::Mse | Metric::TrainLoss = metric {
+                row[column] = self.families.first().mean_loss(w, set);
                 continue;
             }
             let quality = if let Some((_, quality)) = known.iter().find(|(of, _)| *of == on) {
@@ -205,6 +202,7 @@ mod tests {
     use super::*;
     use crate::config::Source;
     use crate::plan::Plan;
+    use crate::registry::Registry;
     use std::path::Path;
 
     const CONFIG: &str = "version = 1\n[run]\nname = \"t\"\nrounds = 1\n\
@@ -214,7 +212,7 @@ mod tests {
 
     fn world() -> World {
         let source = Source { name: "t".into(), text: CONFIG.into() };
-        let plan = Plan::load(&source, Path::new("."), &[], &[]).unwrap();
+        let plan = Plan::load(&Registry::native(), &source, Path::new("."), &[], &[]).unwrap();
         plan.world(0).unwrap()
     }
 

@@ -6,9 +6,9 @@ use fedkin_core::graph::Weighted;
 use fedkin_core::graph::communities::Louvain;
 use fedkin_core::graph::compare::{Confusion, relative_error, scale_free_error};
 use fedkin_core::graph::partition::agreement;
+use fedkin_core::round::Judge;
 use fedkin_core::signals::{Smooth, means};
 use fedkin_data::World;
-use fedkin_runtime::Judge;
 
 /// The name of the graph that is the same for all clients.
 const CONSENSUS: &str = "consensus";

@@ -3,9 +3,9 @@
 use super::{Metric, Wanted, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::hypothesis::{Fitted, Kinds};
+use fedkin_core::learner::{Families, mean_squared_error, quality};
+use fedkin_core::round::Judge;
 use fedkin_data::World;
-use fedkin_runtime::Judge;
 use std::sync::Arc;
 
 struct Column {
@@ -18,7 +18,8 @@ struct Column {
 
 pub(crate) struct HypothesisScorer {
     columns: Vec<Column>,
-    kinds: Kinds,
+    families: Families,
+    learners: Option<Arc<[u32]>>,
     identity: u64,
     test: Vec<Option<Arc<Dataset>>>,
     train: Vec<Arc<Dataset>>,
@@ -27,10 +28,17 @@ pub(crate) struct HypothesisScorer {
 impl HypothesisScorer {
     /// Errors on test records, or on those of training where there are no others. With classes the mean squared error is
     /// that of the probabilities.
-    pub(crate) fn new(world: &World, kinds: &Kinds, personal: &[&'static str], wanted: &Wanted<'_>) -> Self {
+    pub(crate) fn new(
+        world: &World,
+        families: &Families,
+        learners: Option<Arc<[u32]>>,
+        personal: &[&'static str],
+        wanted: &Wanted<'_>,
+    ) -> Self {
+        let classes = families.all().all(|family| family.output().classes() > 0);
         let tested = world.test.iter().any(Option::is_some);
         let mut metrics = Vec::new();
-        match (tested, kinds.classes()) {
+        match (tested, classes) {
             (true, true) => metrics.extend([Metric::Accuracy, Metric::Mse]),
             (true, false) => metrics.push(Metric::Mse),
             (false, _) => metrics.push(Metric::TrainLoss),
@@ -47,7 +55,7 @@ impl HypothesisScorer {
                 }
             }
             // Different kinds in one federation: what each of them gains, by the client's own model.
-            for (number, kind) in kinds.all().iter().enumerate().filter(|_| kinds.all().len() > 1) {
+            for (number, kind) in families.all().enumerate().filter(|_| families.count() > 1) {
                 let column = format!("{}.{}", metric.name(), kind.name());
                 if columns.iter().all(|known: &Column| known.name != column) {
                     columns.push(Column { name: column, metric, model: 0, kind: Some(number) });
@@ -58,7 +66,8 @@ impl HypothesisScorer {
             columns.iter().any(|column| matches!(column.metric, Metric::TrainLoss | Metric::TrainAccuracy));
         Self {
             columns,
-            kinds: *kinds,
+            families: families.clone(),
+            learners,
             identity: next_identity(),
             test: world.test.clone(),
             train: if trained { world.train.clone() } else { Vec::new() },
@@ -81,17 +90,19 @@ impl Judge for HypothesisScorer {
             Metric::TrainLoss | Metric::TrainAccuracy => self.train.get(id),
             _ => self.test.get(id).and_then(Option::as_ref),
         };
-        let own = self.kinds.number_of(member.id);
+        let own = self.learners.as_ref().and_then(|all| all.get(id)).map_or(0, |number| *number as usize);
+        let Some(family) = self.families.get(own) else { return };
         for (place, &Column { metric, model: model_of, kind, .. }) in self.columns.iter().enumerate() {
             if model_of != which || kind.is_some_and(|kind| kind != own) {
                 continue;
             }
             let Some(data) = records(metric) else { continue };
             // A model that cannot be read has no score.
-            let Ok(hypothesis) = Fitted::read(model, data.columns()) else { continue };
             row[place] = match metric {
-                Metric::Accuracy | Metric::TrainAccuracy => hypothesis.accuracy(data),
-                _ => hypothesis.squared_error(data),
+                Metric::Accuracy | Metric::TrainAccuracy => {
+                    quality(family, data, model).map_or(f64::NAN, |found| found.accuracy)
+                }
+                _ => mean_squared_error(family, data, model),
             };
         }
     }

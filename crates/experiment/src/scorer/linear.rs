@@ -3,10 +3,11 @@
 use super::{Metric, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::model::{Loss, Model, Quality, accuracy, fit, log_loss, mean_squared_error, quality};
+use fedkin_core::learner::{Family, Linear, Quality, mean_squared_error, quality};
+use fedkin_core::model::{Loss, Model, fit};
 use fedkin_core::numeric::{distance2, log10, norm2};
+use fedkin_core::round::Judge;
 use fedkin_data::World;
-use fedkin_runtime::Judge;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub(crate) struct LinearScorer {
     /// The columns of each model.
     by_model: Vec<Vec<Place>>,
     identity: u64,
-    model: Model,
+    family: Linear,
     /// True model and its squared norm, by true cluster.
     truth: Vec<(Vec<f64>, f64)>,
     references: Vec<(Vec<f64>, f64)>,
@@ -50,11 +51,12 @@ impl LinearScorer {
     /// Some metrics are taken only where the headline asks for them, see [`Metric::on_demand`].
     pub(crate) fn new(
         world: &World,
-        model: &Model,
+        family: &Linear,
         personal: &[&'static str],
         wanted: &[String],
         headline: Option<&str>,
     ) -> Self {
+        let model = family.model();
         let dimension = model.dimension(world.schema.columns());
         let with_norm = |mut w: Vec<f64>| {
             w.resize(dimension, 0.0);
@@ -84,7 +86,9 @@ impl LinearScorer {
         if tested {
             match model.loss {
                 Loss::Logistic => metrics.extend(super::PROBABLE),
-                _ => metrics.push(Metric::Mse),
+                Loss::Squared | Loss::Huber(_) | Loss::Poisson | Loss::Quantile(_) => {
+                    metrics.push(Metric::Mse);
+                }
             }
         }
         let asked = headline.and_then(Metric::named).filter(|metric| metric.on_demand());
@@ -132,7 +136,7 @@ impl LinearScorer {
             columns,
             by_model,
             identity: next_identity(),
-            model: *model,
+            family: family.clone(),
             truth,
             references,
             cluster,
@@ -197,9 +201,7 @@ impl Judge for LinearScorer {
         let off = || distance2(w, &self.truth[self.cluster[k] as usize].0);
         // A model that is right to the bit would be infinitely good on a logarithmic scale, and so would every mean.
         let squared = || off().max(ROUNDING * self.truth[self.cluster[k] as usize].1) / w.len() as f64;
-        let on_test = |score: fn(&Model, &Dataset, &[f64]) -> f64| {
-            self.test[k].as_ref().map_or(f64::NAN, |test| score(&self.model, test, w))
-        };
+        let labels = |set: &Dataset| quality(&self.family, set, w);
         // One pass over the test records serves all that is measured on probabilities.
         let mut judged: Option<Quality> = None;
         let mut last: Option<(Metric, f64)> = None;
@@ -216,13 +218,18 @@ impl Judge for LinearScorer {
                     Metric::Msd => squared(),
                     Metric::LogMsd => log10(squared()),
                     Metric::Distance => off().sqrt(),
-                    Metric::Mse => on_test(mean_squared_error),
+                    Metric::Mse => self.test[k]
+                        .as_ref()
+                        .map_or(f64::NAN, |test| mean_squared_error(&self.family, test, w)),
                     metric if super::PROBABLE.contains(&metric) => match &self.test[k] {
-                        Some(test) => metric.of(judged.get_or_insert_with(|| quality(&self.model, test, w))),
+                        Some(test) => {
+                            judged = judged.or_else(|| labels(test));
+                            judged.map_or(f64::NAN, |judged| metric.of(&judged))
+                        }
                         None => f64::NAN,
                     },
-                    Metric::TrainLoss => log_loss(&self.model, &self.train[k], w),
-                    Metric::TrainAccuracy => accuracy(&self.model, &self.train[k], w),
+                    Metric::TrainLoss => self.family.mean_loss(w, &self.train[k]),
+                    Metric::TrainAccuracy => labels(&self.train[k]).map_or(f64::NAN, |found| found.accuracy),
                     _ => f64::NAN,
                 },
             };

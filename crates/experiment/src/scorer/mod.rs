@@ -13,16 +13,14 @@ pub use metric::{Metric, Shown};
 
 use classes::ClassScorer;
 use fedkin_core::Member;
-use fedkin_core::model::{Parametric, Problem, Quality};
+use fedkin_core::learner::{Abilities, Families, Linear, Quality};
+use fedkin_core::round::Judge;
 use fedkin_data::World;
-use fedkin_runtime::Judge;
 use graph::GraphScorer;
 use hypothesis::HypothesisScorer;
 use linear::LinearScorer;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Above this a weight is an edge, where the config does not say.
-pub(crate) const EDGE: f64 = 1e-4;
 
 /// What is measured on probabilities of labels.
 const PROBABLE: [Metric; 4] = [Metric::Accuracy, Metric::LogLoss, Metric::Brier, Metric::Calibration];
@@ -79,21 +77,23 @@ pub struct Global {
 impl Scorer {
     /// What can be measured in this world on a method's models.
     /// Some metrics are taken only where the headline asks for them.
-    pub fn new(world: &World, problem: &Problem, personal: &[&'static str], wanted: &Wanted<'_>) -> Self {
-        Self(match problem {
-            Problem::Linear(model) => {
-                Kind::Linear(LinearScorer::new(world, model, personal, wanted.models, wanted.headline))
+    pub fn new(
+        world: &World,
+        families: &Families,
+        learners: Option<Arc<[u32]>>,
+        personal: &[&'static str],
+        wanted: &Wanted<'_>,
+    ) -> Self {
+        let family = families.first();
+        Self(match (family.signals(), family.downcast::<Linear>()) {
+            (Some(smooth), _) => Kind::Graph(GraphScorer::new(world, smooth, personal, wanted)),
+            (None, Some(linear)) if families.count() == 1 => {
+                Kind::Linear(LinearScorer::new(world, linear, personal, wanted.models, wanted.headline))
             }
-            Problem::Classes(model) => {
-                Kind::Classes(ClassScorer::new(world, Parametric::Softmax(*model), personal, wanted))
+            _ if families.count() == 1 && family.has().contain(Abilities::PARAMETERS) => {
+                Kind::Classes(ClassScorer::new(world, families, personal, wanted))
             }
-            Problem::Net(model) => {
-                Kind::Classes(ClassScorer::new(world, Parametric::Net(model.clone()), personal, wanted))
-            }
-            Problem::Graph(smooth) => Kind::Graph(GraphScorer::new(world, smooth, personal, wanted)),
-            Problem::Agnostic(kinds) => {
-                Kind::Hypothesis(HypothesisScorer::new(world, kinds, personal, wanted))
-            }
+            _ => Kind::Hypothesis(HypothesisScorer::new(world, families, learners, personal, wanted)),
         })
     }
 

@@ -12,18 +12,20 @@
 //! The proofs hold gamma fixed, where (20) changes `f_i` in every round.
 
 use super::{Theory, set};
-use crate::config::{Override, Source};
+use crate::config::{Override, Parsed};
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
+use crate::registry::Registry;
 use crate::repeat::Control;
 use crate::report::{Chart, Point, Scale, Series};
 use crate::statistics::moments;
-use fedkin_core::model::Problem;
+use fedkin_core::algorithm::FedGlSettings;
 use fedkin_core::numeric::distance2;
 use fedkin_core::params::Value;
 use fedkin_core::privacy::Privacy;
+use fedkin_core::round::Progress;
+use fedkin_core::settings::Settings;
 use fedkin_core::signals::{Smooth, degrees, means, nodes_of};
-use fedkin_runtime::Progress;
 use rayon::prelude::*;
 use std::path::Path;
 
@@ -55,12 +57,8 @@ struct Bounded {
 }
 
 fn graph_of(plan: &Plan) -> Result<Smooth, Error> {
-    match plan.problem {
-        Problem::Graph(smooth) => Ok(smooth),
-        Problem::Linear(_) | Problem::Classes(_) | Problem::Agnostic(_) | Problem::Net(_) => {
-            Err(Error::Usage("the theory panel of fedgl needs model.kind = \"graph\"".into()))
-        }
-    }
+    let smooth = plan.families.first().signals().copied();
+    smooth.ok_or_else(|| Error::Usage("the theory panel of fedgl needs model.kind = \"graph\"".into()))
 }
 
 /// Follows a run from the graph that everything starts from.
@@ -128,8 +126,8 @@ struct Constants {
     record: f64,
 }
 
-fn constants(plan: &Plan, samples: f64) -> Constants {
-    let value = |key: &str, preset: f64| plan.config.algorithm_values.number(key).unwrap_or(preset);
+fn constants(plan: &Plan, settings: &FedGlSettings, samples: f64) -> Constants {
+    let FedGlSettings { rho, lambda, solving } = settings;
     let (noise, record) = match plan.privacy {
         // (60), with what (58) takes for the sensitivity.
         Privacy::Paper(paper) => {
@@ -137,14 +135,7 @@ fn constants(plan: &Plan, samples: f64) -> Constants {
         }
         _ => (0.0, 0.0),
     };
-    Constants {
-        step: value("step", 5e-4),
-        momentum: value("momentum", 0.9),
-        rho: value("rho", 0.3),
-        lambda: value("lambda", 0.2),
-        noise,
-        record,
-    }
+    Constants { step: solving.step, momentum: solving.momentum, rho: *rho, lambda: *lambda, noise, record }
 }
 
 /// (21), (22); with noise (29), (30). Sums up to round T, so the bounds are T times those in print.
@@ -177,12 +168,13 @@ fn bounds(
 
 /// Runs the panel.
 pub(super) fn panel(
-    source: &Source,
+    registry: &Registry,
+    parsed: &Parsed,
     base: &Path,
     overrides: &[Override],
     control: &Control<'_>,
 ) -> Result<Theory, Error> {
-    let plan = |sets: &[Override]| Plan::load(source, base, overrides, &[sets]);
+    let plan = |sets: &[Override]| Plan::of(registry, parsed, base, overrides, &[sets]);
     let quiet = set("privacy.mechanism", Value::Text("none".into()));
     let single = [
         set("algorithm.solver", Value::Text("paper".into())),
@@ -208,7 +200,7 @@ pub(super) fn panel(
         .into_par_iter()
         .map(|repeat| {
             let world = clean.world(repeat)?;
-            let pairs = clean.problem.dimension(world.schema.columns());
+            let pairs = clean.dimension(world.schema.columns());
             let nodes = nodes_of(pairs).unwrap_or(2) as f64;
             let start = vec![(smooth.alpha / (2.0 * smooth.beta * (nodes - 1.0))).sqrt(); pairs];
             let height = height(&smooth, &alone, repeat, &start)?;
@@ -216,7 +208,8 @@ pub(super) fn panel(
             let clients = world.train.len() as f64;
             let one = |plan: &Plan| -> Result<Bounded, Error> {
                 let trace = follow(plan, repeat, &start)?;
-                Ok(bounds(&smooth, &constants(plan, samples), height, pairs, clients, trace))
+                let settings = FedGlSettings::read(&plan.config.algorithm_values).map_err(Error::Usage)?;
+                Ok(bounds(&smooth, &constants(plan, &settings, samples), height, pairs, clients, trace))
             };
             let both = [one(&clean)?, one(&noisy)?];
             (control.tick)();

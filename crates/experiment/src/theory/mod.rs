@@ -3,8 +3,9 @@
 mod fedgl;
 mod pgfl;
 
-use crate::config::{Override, Source};
+use crate::config::{Override, Parsed};
 use crate::error::Error;
+use crate::registry::Registry;
 use crate::repeat::Control;
 use crate::report::Chart;
 use fedkin_core::params::Value;
@@ -23,17 +24,18 @@ fn set(key: &str, value: Value) -> Override {
     Override { key: key.into(), value }
 }
 
-/// Runs the panel of the paper that `algorithm` is from, on the config in `source`.
+/// Runs the panel of the paper that `algorithm` is from, on the config in `parsed`.
 pub(crate) fn panel(
+    registry: &Registry,
     algorithm: &str,
-    source: &Source,
+    parsed: &Parsed,
     base: &Path,
     overrides: &[Override],
     control: &Control<'_>,
 ) -> Result<Theory, Error> {
     if algorithm == "fedgl" {
-        fedgl::panel(source, base, overrides, control)
+        fedgl::panel(registry, parsed, base, overrides, control)
     } else {
-        pgfl::panel(source, base, overrides, control)
+        pgfl::panel(registry, parsed, base, overrides, control)
     }
 }

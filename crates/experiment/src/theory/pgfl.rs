@@ -7,15 +7,16 @@
 //! noise and with everyone taking part, so that the expectation is over the data alone.
 
 use super::{Theory, set};
-use crate::config::{Override, Source};
+use crate::config::{Override, Parsed};
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
+use crate::registry::Registry;
 use crate::repeat::Control;
 use crate::report::{Chart, Point, Scale, Series};
 use crate::statistics::moments;
 use fedkin_core::numeric::{decibel, distance2, power};
 use fedkin_core::params::Value;
-use fedkin_runtime::Progress;
+use fedkin_core::round::Progress;
 use rayon::prelude::*;
 use std::path::Path;
 
@@ -73,14 +74,15 @@ struct Measured {
     gap: Vec<f64>,
 }
 
-/// Runs the panel for the PGFL config in `source`.
+/// Runs the panel for the PGFL config in `parsed`.
 pub(super) fn panel(
-    source: &Source,
+    registry: &Registry,
+    parsed: &Parsed,
     base: &Path,
     overrides: &[Override],
     control: &Control<'_>,
 ) -> Result<Theory, Error> {
-    let plan = |sets: &[Override]| Plan::load(source, base, overrides, &[sets]);
+    let plan = |sets: &[Override]| Plan::of(registry, parsed, base, overrides, &[sets]);
     let alone = plan(&settings(Value::Number(0.0), LIMIT))?;
     let schedules = [plan(&settings(Value::Number(START), ROUNDS))?, plan(&settings(decaying(), ROUNDS))?];
     let pooled = plan(&[
@@ -92,7 +94,7 @@ pub(super) fn panel(
         .map(|repeat| {
             let own = served(&alone, repeat)?;
             let solutions = served(&pooled, repeat)?;
-            let dimension = alone.problem.dimension(alone.world(repeat)?.schema.columns());
+            let dimension = alone.dimension(alone.world(repeat)?.schema.columns());
             let eta = largest_distance(&solutions[0], dimension);
             let mut pull = [Vec::new(), Vec::new()];
             for (pull, plan) in pull.iter_mut().zip(&schedules) {

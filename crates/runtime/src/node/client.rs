@@ -1,6 +1,5 @@
 //! Runs the clients of one process.
 
-use super::machine::ClientMachines;
 use super::mail::Mail;
 use super::observe::Observer;
 use super::telemetry::{Names, Telemetry};
@@ -8,7 +7,7 @@ use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
 use crate::nats::{Post, PostConfig};
 use crate::store::{Commit, Vault};
 use fedkin_core::privacy::ChainLine;
-use fedkin_core::round::{Effect, Envelope, Message, Note, Record};
+use fedkin_core::round::{ClientMachines, Effect, Envelope, Message, Note, Record};
 use futures_util::FutureExt;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

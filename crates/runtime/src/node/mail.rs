@@ -251,7 +251,7 @@ fn weight(message: &Message) -> usize {
             Message::Ask(_, _, own) | Message::Up(own, _) | Message::Share(own) | Message::Served(_, own) => {
                 own.len()
             }
-            Message::Hello(_) => 200,
+            Message::Hello(_) | Message::Stop(_) => 200,
             _ => 0,
         }
 }

@@ -3,7 +3,6 @@
 
 mod client;
 mod heads;
-mod machine;
 mod mail;
 mod observe;
 mod server;
@@ -12,7 +11,6 @@ mod telemetry;
 
 pub use client::{ClientOptions, Hosted, host};
 pub use heads::read_heads;
-pub use machine::{Blueprint, ClientMachines, Joining, Outcome, ServerMachine, Standing};
 pub use mail::{Mail, Refused, Routes};
 pub use observe::Observer;
 pub use server::{ServerOptions, serve};

@@ -66,8 +66,11 @@ async fn metrics(State(telemetry): State<Arc<Telemetry>>) -> impl IntoResponse {
 }
 
 async fn health(State(telemetry): State<Arc<Telemetry>>) -> impl IntoResponse {
-    match telemetry.health().trouble() {
-        None => (StatusCode::OK, "ok\n".to_string()),
-        Some(trouble) => (StatusCode::SERVICE_UNAVAILABLE, format!("{trouble}\n")),
+    let health = telemetry.health();
+    match (health.trouble(), health.stop) {
+        (Some(trouble), _) => (StatusCode::SERVICE_UNAVAILABLE, format!("{trouble}\n")),
+        // The node works, and ends the run in order.
+        (None, Some(why)) => (StatusCode::OK, format!("the run cannot go on: {why}\n")),
+        (None, None) => (StatusCode::OK, "ok\n".to_string()),
     }
 }

@@ -1,7 +1,6 @@
 //! Runs the servers of one process.
 
 use super::heads::Heads;
-use super::machine::{ServerMachine, Standing};
 use super::mail::Mail;
 use super::observe::Observer;
 use super::status::{ClientStatus, LISTED, NodeStatus, ServerStatus};
@@ -9,7 +8,7 @@ use super::telemetry::{Names, Telemetry};
 use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
 use crate::nats::{Post, PostConfig, Token};
 use crate::store::ServerStore;
-use fedkin_core::round::{Effect, Envelope, Note, Peer, Record};
+use fedkin_core::round::{Effect, Envelope, Note, Peer, Record, ServerMachine, Standing};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -260,6 +259,9 @@ impl Process {
             one.since = Instant::now();
             self.telemetry.step.set(i64::from(standing.step));
         }
+        if let Some(stopped) = one.machine.stop() {
+            self.telemetry.run_stopped(self.names.stopped(&stopped));
+        }
         Ok(Ok(()))
     }
 
@@ -361,6 +363,7 @@ impl Process {
             step: one.standing.step,
             rounds: self.rounds,
             stage: stage.to_string(),
+            stop: one.machine.stop().map(|stopped| self.names.stopped(&stopped)),
             seconds_in_stage: one.since.elapsed().as_secs_f64(),
             waits_for: waits.len(),
             waits_for_servers: one

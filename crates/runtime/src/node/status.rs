@@ -16,6 +16,9 @@ pub struct ServerStatus {
     pub rounds: u32,
     /// `asking`, `sharing`, `delivering` or `done`.
     pub stage: String,
+    /// Why the run cannot go on, as far as this server knows; nothing where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
     /// Seconds since the stage began.
     pub seconds_in_stage: f64,
     /// How many clients it waits for.

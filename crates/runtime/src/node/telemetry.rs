@@ -1,6 +1,6 @@
 //! What a node tells about itself: counters for Prometheus, a health page, lines in the log.
 
-use fedkin_core::round::{Counts, Note, Peer};
+use fedkin_core::round::{Counts, Note, Peer, Stopped};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -44,6 +44,12 @@ impl Names {
     pub fn server(&self, id: u32) -> String {
         name(&self.servers, id)
     }
+
+    /// Why a run cannot go on, in words.
+    pub fn stopped(&self, stopped: &Stopped) -> String {
+        let several = self.servers.len() > 1;
+        stopped.sentence(|id| self.client(id), |id| several.then(|| self.server(id)))
+    }
 }
 
 fn name(names: &[String], id: u32) -> String {
@@ -57,10 +63,12 @@ pub struct Health {
     pub disk: Option<String>,
     /// What is wrong with the connection; nothing where all is well.
     pub link: Option<String>,
+    /// Why the run cannot go on; nothing where it can. The node itself works.
+    pub stop: Option<String>,
 }
 
 impl Health {
-    /// All that is wrong; nothing where all is well.
+    /// All that is wrong with the node; nothing where all is well.
     pub fn trouble(&self) -> Option<String> {
         let all: Vec<&str> = [&self.disk, &self.link].into_iter().flatten().map(String::as_str).collect();
         (!all.is_empty()).then(|| all.join("; "))
@@ -91,6 +99,7 @@ pub struct Telemetry {
     incidents: Family<Labels, Counter>,
     alarms: Family<Labels, Counter>,
     late: Counter,
+    stopped: Gauge,
     commits: Histogram,
     full_disk: Counter,
 }
@@ -114,6 +123,7 @@ impl Telemetry {
             incidents: Family::default(),
             alarms: Family::default(),
             late: Counter::default(),
+            stopped: Gauge::default(),
             commits: Histogram::new(exponential_buckets(0.0005, 2.0, 14)),
             full_disk: Counter::default(),
         };
@@ -142,6 +152,7 @@ impl Telemetry {
             this.alarms.clone(),
         );
         registry.register("late", "Answers that came after their step was closed", this.late.clone());
+        registry.register("stopped", "Whether the run cannot go on", this.stopped.clone());
         registry.register("commit_seconds", "Time to make a record durable", this.commits.clone());
         registry.register("full_disk", "Commits that failed for lack of space", this.full_disk.clone());
         Arc::new(this)
@@ -168,6 +179,12 @@ impl Telemetry {
     /// Says what is wrong with the connection, or that nothing is any more.
     pub fn link_trouble(&self, trouble: Option<String>) {
         self.health.lock().unwrap_or_else(PoisonError::into_inner).link = trouble;
+    }
+
+    /// Says why the run cannot go on.
+    pub fn run_stopped(&self, why: String) {
+        self.stopped.set(1);
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).stop = Some(why);
     }
 
     /// A record is durable.
@@ -266,6 +283,10 @@ impl Telemetry {
                 tracing::warn!(step, why = %refusal, "nothing leaves in this step");
             }
             Note::Closed { step, counts, missing } => self.closed(*step, *counts, missing),
+            Note::Stopped(stop) => {
+                let server = self.names.server(stop.server);
+                tracing::error!(step = stop.step, server, cause = ?stop.cause, "the run cannot go on");
+            }
             Note::Without(step, absent) => {
                 let names: Vec<String> = absent.iter().map(|id| self.names.server(*id)).collect();
                 tracing::warn!(step, absent = names.join(", "), "mixed without some neighbours");

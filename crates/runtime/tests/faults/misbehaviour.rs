@@ -1,8 +1,5 @@
 //! Nodes that break the rules, and disks that were rolled back: each is turned away by name, and the others go on.
 
-use super::checks::{DATA, RUN};
-use super::common::{Small, small, values};
-use super::world::Disk;
 use fedkin_core::algorithm::registry::Method;
 use fedkin_core::algorithm::{Admm, Algorithm, Pgfl};
 use fedkin_core::codec::Codec;
@@ -11,6 +8,8 @@ use fedkin_core::rng::simulated_secret;
 use fedkin_core::round::{
     ClientNode, Effect, Envelope, Hello, Message, Mode, Note, Peer, Scratch, Server, ServerNode, Setting,
 };
+use fedkin_harness::worlds::{Small, small, values};
+use fedkin_harness::{DATA, Disk, RUN};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -31,8 +30,9 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let small = small(3, 16, 4, 4).private();
-        let algorithm = <A as Method>::build(&values("pgfl", &[]), &small.context).unwrap();
-        let setting = Arc::new(Setting { algorithm, run: small.run.clone(), fingerprint: RUN });
+        let algorithm = <A as Method>::from_values(&values("pgfl", &[]), &small.context).unwrap();
+        let setting =
+            Arc::new(Setting { algorithm: Arc::new(algorithm), run: small.run.clone(), fingerprint: RUN });
         let servers: Vec<ServerNode<A>> =
             (0..4).map(|id| ServerNode::new(setting.clone(), &small.federation, id, Mode::Strict)).collect();
         let mut bench = Self {
@@ -56,7 +56,7 @@ impl Bench {
     fn client_of(&self, id: u32, disk: &Disk) -> ClientNode<A> {
         let (federation, run) = (&self.small.federation, &self.setting.run);
         let member = federation.members()[id as usize];
-        let server = Server::open(&self.setting.algorithm, run, federation, member.server);
+        let server = Server::open(&*self.setting.algorithm, run, federation, member.server);
         let data = &self.small.data[id as usize];
         let local = self.setting.algorithm.join(data, server.view(run), &member).unwrap();
         let chain = Chain::start("client", &DATA).verify(&disk.lines).unwrap();
@@ -293,7 +293,7 @@ fn a_node_of_another_kind_is_refused_with_both_sides_named() {
     let right = Hello { data: DATA, lines: known.lines, head: known.head, ..Hello::of::<A>(RUN) };
     let right = Hello { step: known.step, spent: known.spent, ..right };
     let cases: [(Hello, &[&str]); 7] = [
-        (Hello { protocol: 9, ..right.clone() }, &["protocol version", "9 there", "1 here"]),
+        (Hello { protocol: 9, ..right.clone() }, &["protocol version", "9 there", "2 here"]),
         (Hello { version: 7, ..right.clone() }, &["pgfl version 7 there", "pgfl version 2 here"]),
         (Hello { algorithm: Box::from(*b"gfl"), ..right.clone() }, &["gfl version 2 there", "pgfl version"]),
         (Hello { messages: [5; 32], ..right.clone() }, &["message schema", "0505050505050505 there"]),

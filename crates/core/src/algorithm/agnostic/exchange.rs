@@ -1,8 +1,7 @@
 //! Who asks whom, and who took what from whom.
 
-use super::{Central, PersFlAgnostic, Probe, Seat, is_target};
+use super::{Central, PersFlAgnostic, Probe, Seat, columns, is_target, labels_of};
 use crate::algorithm::{Closed, Kin, Now, Seats, Who};
-use crate::hypothesis::Fitted;
 use crate::rng::Random;
 
 impl PersFlAgnostic {
@@ -20,9 +19,11 @@ impl PersFlAgnostic {
             let shown = if self.public == 0 {
                 seat.model.clone()
             } else {
-                let columns = self.columns(now.at.run);
-                let Ok(hypothesis) = Fitted::read(&seat.model, columns) else { continue };
-                hypothesis.predictions(&points, columns)
+                let family = self.families.of(now.at.run, member.id);
+                let Some(labels) = labels_of(family, &seat.model, &points, columns(now.at.run)) else {
+                    continue;
+                };
+                labels
             };
             // Without repetition, never the target itself.
             for drawn in rng.choose(members.len() as u32 - 1, self.candidates) {

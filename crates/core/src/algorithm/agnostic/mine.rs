@@ -4,7 +4,8 @@ use super::PersFlAgnostic;
 use crate::algorithm::ServerView;
 use crate::dataset::Dataset;
 use crate::federation::Member;
-use crate::hypothesis::{Kind, Sample};
+use crate::hypothesis::Sample;
+use crate::learner::{Abilities, Family, Share};
 use crate::model::Unsolved;
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ impl Mine {
         let mut weights = vec![method.learning_rate / rows as f64; rows];
         weights.resize(rows + others, 1.0 / others as f64);
         features.extend(points);
-        let (clients, kind) = (at.members.len(), method.kinds.number_of(member.id));
+        let (clients, kind) = (at.members.len(), at.run.learner(member.id));
         Self { data: Arc::clone(data), features, targets, weights, clients, kind }
     }
 
@@ -74,16 +75,34 @@ impl Mine {
     }
 
     /// A model of all own records.
-    pub(super) fn alone(&self, kind: &Kind) -> Result<Vec<f64>, Unsolved> {
-        let weights = vec![1.0; self.data.rows()];
+    pub(super) fn alone(&self, family: &dyn Family) -> Result<Vec<f64>, Unsolved> {
         let (features, targets) = (self.data.features(), self.data.targets());
-        kind.fit(&Sample { columns: self.data.columns(), features, targets, weights: &weights }, self.clients)
+        self.fit(family, features, targets, &vec![1.0; self.data.rows()])
+    }
+
+    /// A weighted fit. A model with parameters and a regulariser is fitted to means: its weights sum to one.
+    fn fit(
+        &self,
+        family: &dyn Family,
+        features: &[f64],
+        targets: &[f64],
+        weights: &[f64],
+    ) -> Result<Vec<f64>, Unsolved> {
+        let (columns, share) = (self.data.columns(), Share::one_of(self.clients));
+        if !family.has().contain(Abilities::PARAMETERS) {
+            return family.fit(&Sample { columns, features, targets, weights }, share);
+        }
+        let mut total = 0.0;
+        for weight in weights {
+            total += weight;
+        }
+        let means: Vec<f64> = weights.iter().map(|weight| weight / total).collect();
+        family.fit(&Sample { columns, features, targets, weights: &means }, share)
     }
 
     /// (6) for a hypothesis with these labels on D.
-    pub(super) fn retrained(&self, kind: &Kind, labels: &[f64]) -> Result<Vec<f64>, Unsolved> {
+    pub(super) fn retrained(&self, family: &dyn Family, labels: &[f64]) -> Result<Vec<f64>, Unsolved> {
         let targets = [self.targets.as_slice(), labels].concat();
-        let (columns, features) = (self.data.columns(), &self.features);
-        kind.fit(&Sample { columns, features, targets: &targets, weights: &self.weights }, self.clients)
+        self.fit(family, &self.features, &targets, &self.weights)
     }
 }

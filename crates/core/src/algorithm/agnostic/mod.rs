@@ -37,24 +37,23 @@
 
 mod exchange;
 mod mine;
+mod settings;
 #[cfg(test)]
 mod tests;
 
 use super::candidates;
-use super::guard::Watch;
-use super::registry::Method;
-use super::{
-    Algorithm, Ask, Cells, Closed, Context, Kin, Label, Now, Personal, Phase, Run, Seats, ServerView, Who,
-};
+use super::guard::{Accept, Watch};
+use super::{Algorithm, Ask, Cells, Closed, Kin, Label, Now, Personal, Phase, Run, Seats, ServerView, Who};
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
-use crate::hypothesis::{self, Fitted, Kinds};
-use crate::model::{Model, Unsolved};
-use crate::params::{Kind, Param, Preset, Values};
+use crate::learner::{Families, Family, mean_squared_error};
+use crate::model::Unsolved;
 use crate::privacy::{Gate, Refusal, Released};
 use crate::record;
 use crate::rng::{PublicRng, Random};
 use mine::Mine;
+pub use settings::{AgnosticStart, PersFlAgnosticSettings, PublicLaw};
 use std::sync::Arc;
 
 /// Targets send a model of their own records to begin with.
@@ -67,16 +66,13 @@ const SELECT: Label = Label::new(2);
 /// The method.
 #[derive(Debug, Clone)]
 pub struct PersFlAgnostic {
-    kinds: Kinds,
-    /// Where all fit one linear model: it. Then models are given as parameters, like those of other methods.
-    plain: Option<Model>,
+    families: Families,
     candidates: u32,
     learning_rate: f64,
-    guarded: bool,
-    /// Whether targets begin with a model of their own records.
-    own: bool,
+    accept: Accept,
+    start: AgnosticStart,
     public: u32,
-    normal: bool,
+    law: PublicLaw,
     held_out: f64,
 }
 
@@ -110,94 +106,23 @@ record! {
     pub struct Up { models: Box<[Vec<f64>]>, choice: u32, loss: f64 }
 }
 
-impl Method for PersFlAgnostic {
-    const PARAMS: &'static [Param] = &[
-        Param {
-            name: "targets",
-            kind: Kind::Either(&[Kind::Text, Kind::List(&Kind::Text)]),
-            preset: Preset::Text("all"),
-            help: "the clients that get a model: \"all\", a name, or a list of names; the others help",
-        },
-        Param {
-            name: "candidates",
-            kind: Kind::Integer { least: 1, most: 1_000_000 },
-            preset: Preset::Integer(10),
-            help: "clients that a target asks to re-train its model in a round (B)",
-        },
-        Param {
-            name: "learning_rate",
-            kind: Kind::Number { least: 0.0, most: 1e12, open: true },
-            preset: Preset::Number(1.0),
-            help: "weight of a candidate's records against the predictions so far (eta)",
-        },
-        Param {
-            name: "accept",
-            kind: Kind::Choice(&["guard", "paper"]),
-            preset: Preset::Text("guard"),
-            help: "refuse a best offer far worse than usual, or take the least bad one as printed",
-        },
-        Param {
-            name: "start",
-            kind: Kind::Choice(&["own", "constant"]),
-            preset: Preset::Text("own"),
-            help: "first hypotheses: of the target's own records, or a constant (0, for labels 1/2)",
-        },
-        Param {
-            name: "public",
-            kind: Kind::Integer { least: 0, most: 1_000_000 },
-            preset: Preset::Integer(100),
-            help: "public points on which predictions are compared (|D|); 0: inputs of the candidates instead",
-        },
-        Param {
-            name: "public_law",
-            kind: Kind::Choice(&["normal", "uniform"]),
-            preset: Preset::Text("normal"),
-            help: "how public points are drawn, each feature alike: standard normal, or uniform in [-1, 1]",
-        },
-        Param {
-            name: "held_out",
-            kind: Kind::Number { least: 0.0, most: 0.9, open: true },
-            preset: Preset::Number(0.5),
-            help: "without public points: share of a candidate's records that only their inputs are used of",
-        },
-    ];
-
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        if context.privacy.demanded() {
-            return Err(
-                "persfl-agnostic lets fitted models, choices and losses out as they are (a nearest-neighbour model is the \
-                 records themselves), and no mechanism is known for trees and neighbours: set privacy.mechanism = \
-                 \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\") with a linear model"
-                    .into(),
-            );
-        }
-        let kinds = context.problem.hypotheses()?;
-        let whole = |key: &str, otherwise: u32| {
-            values.integer(key).and_then(|x| u32::try_from(x).ok()).unwrap_or(otherwise)
-        };
-        if kinds.all().iter().any(hypothesis::Kind::unregularised) {
-            return Err(
-                "persfl-agnostic fits linear models to few records: it needs `model.regularisation` above 0"
-                    .into(),
-            );
-        }
-        Ok(Self {
-            kinds,
-            plain: context.problem.linear().ok(),
-            candidates: whole("candidates", 10),
-            learning_rate: values.number("learning_rate").unwrap_or(1.0),
-            guarded: values.text("accept") != Some("paper"),
-            own: values.text("start") != Some("constant"),
-            public: whole("public", 100),
-            normal: values.text("public_law") != Some("uniform"),
-            held_out: values.number("held_out").unwrap_or(0.5),
-        })
-    }
-}
-
 /// Whether a client is to get a model.
 fn is_target(run: &Run, id: u32) -> bool {
     run.targets.as_ref().is_none_or(|targets| targets.binary_search(&id).is_ok())
+}
+
+/// The number of features.
+fn columns(run: &Run) -> usize {
+    run.columns.unwrap_or(run.dimension)
+}
+
+/// What a model says of points that stand row after row; nothing where the numbers are no model of this family.
+fn labels_of(family: &dyn Family, model: &[f64], points: &[f64], columns: usize) -> Option<Vec<f64>> {
+    let rows = points.len() / columns;
+    let data = Dataset::new(columns, points.to_vec(), vec![0.0; rows]).ok()?;
+    let mut labels = Vec::with_capacity(rows);
+    family.predict(model, &data, &mut |_, value| labels.extend(value.first()));
+    (labels.len() == rows).then_some(labels)
 }
 
 /// What re-trained hypotheses are called in the ledger.
@@ -205,22 +130,25 @@ const MODELS: &str = "fitted models";
 const RECORDS: &str = "fitted models (nearest-neighbour models hold the client's records)";
 
 impl PersFlAgnostic {
-    /// The number of features.
-    fn columns(&self, run: &Run) -> usize {
-        run.dimension - usize::from(self.plain.is_some_and(|model| model.bias))
+    /// Whether targets begin with a model of their own records.
+    fn own(&self) -> bool {
+        self.start == AgnosticStart::Own
     }
 
     /// The public points: everybody draws the same.
     fn points(&self, run: &Run) -> Vec<f64> {
         let mut rng = PublicRng::named(run.seed, "persfl-agnostic/public points", 0, 0);
-        let draw = |_| if self.normal { rng.normal() } else { rng.between(-1.0, 1.0) };
-        (0..self.public as usize * self.columns(run)).map(draw).collect()
+        let draw = |_| match self.law {
+            PublicLaw::Normal => rng.normal(),
+            PublicLaw::Uniform => rng.between(-1.0, 1.0),
+        };
+        (0..self.public as usize * columns(run)).map(draw).collect()
     }
 
     /// The name of what a client lets out.
     fn named(&self, kinds: impl Iterator<Item = usize>) -> &'static str {
-        let mut kinds = kinds.filter_map(|kind| self.kinds.all().get(kind));
-        if kinds.any(hypothesis::Kind::holds_records) { RECORDS } else { MODELS }
+        let mut kinds = kinds.filter_map(|kind| self.families.get(kind));
+        if kinds.any(Family::holds_records) { RECORDS } else { MODELS }
     }
 
     /// Most records behind a fitted model.
@@ -239,6 +167,7 @@ impl Algorithm for PersFlAgnostic {
     type Seat = Seat;
     type Common = ();
     type Down = Down;
+    type Raw = (Box<[Vec<f64>]>, (u32, f64));
     type Up = Up;
     type Share = ();
 
@@ -248,22 +177,21 @@ impl Algorithm for PersFlAgnostic {
     }
 
     fn seat(&self, at: ServerView<'_>, member: &Member) -> Seat {
-        let begins = is_target(at.run, member.id) && !self.own;
-        let level = if self.kinds.classes() { 0.5 } else { 0.0 };
+        let begins = is_target(at.run, member.id) && !self.own();
         Seat {
             rows: member.samples,
-            kind: self.kinds.number_of(member.id) as u32,
-            model: match self.plain {
-                _ if !begins => Vec::new(),
-                Some(model) => hypothesis::zero(self.columns(at.run), &model),
-                None => hypothesis::constant(self.columns(at.run), level),
+            kind: at.run.learner(member.id) as u32,
+            model: if begins {
+                self.families.of(at.run, member.id).constant(columns(at.run))
+            } else {
+                Vec::new()
             },
             ..Seat::default()
         }
     }
 
     fn phase(&self, _: &Central, step: u32, run: &Run) -> Phase {
-        let step = if self.own { step } else { step + 1 };
+        let step = if self.own() { step } else { step + 1 };
         match step {
             1 => Phase::Ask(SETUP),
             _ if step > 1 + 2 * run.rounds => Phase::Deliver,
@@ -273,7 +201,7 @@ impl Algorithm for PersFlAgnostic {
     }
 
     fn rounds(&self, step: u32, run: &Run) -> u32 {
-        let done = if self.own { step.saturating_sub(1) } else { step };
+        let done = if self.own() { step.saturating_sub(1) } else { step };
         (done / 2).min(run.rounds)
     }
 
@@ -305,9 +233,9 @@ impl Algorithm for PersFlAgnostic {
     }
 
     fn fits(&self, seat: &Seat, now: Now<'_>, up: &Up) -> bool {
-        let (columns, rows) = (self.columns(now.at.run), self.rows(seat));
+        let (columns, rows) = (columns(now.at.run), self.rows(seat));
         let of_kind = |model: &Vec<f64>, kind: u32| {
-            self.kinds.all().get(kind as usize).is_some_and(|kind| kind.made(model, columns, rows))
+            self.families.get(kind as usize).is_some_and(|family| family.is_model(model, columns, rows))
         };
         match now.label {
             SETUP => up.models.len() == 1 && of_kind(&up.models[0], seat.kind),
@@ -329,7 +257,7 @@ impl Algorithm for PersFlAgnostic {
             PROBE => seat.fitted.clone_from(&up.models),
             _ => {
                 let choice = up.choice as usize;
-                if !self.guarded || seat.watch.accepts(up.loss) {
+                if self.accept == Accept::Paper || seat.watch.accepts(up.loss) {
                     exchange::count(&mut seat.kin, seat.from[choice]);
                     seat.model = std::mem::take(&mut seat.offers[choice]);
                 }
@@ -350,11 +278,15 @@ impl Algorithm for PersFlAgnostic {
 
     fn fits_ask(&self, mine: &Mine, ask: &Ask<'_, Self>) -> bool {
         let columns = mine.data().columns();
-        let reads = |model: &Vec<f64>| Fitted::read(model, columns).is_ok();
+        let of = |kind: usize, model: &Vec<f64>| {
+            let readable = |family| labels_of(family, model, &vec![0.0; columns], columns).is_some();
+            model.iter().all(|x| x.is_finite()) && self.families.get(kind).is_some_and(readable)
+        };
+        let reads = |model: &Vec<f64>| of(mine.kind(), model);
         let probes = ask.down().probes.iter().all(|probe| {
-            (probe.kind as usize) < self.kinds.all().len()
+            (probe.kind as usize) < self.families.count()
                 && if self.public == 0 {
-                    reads(&probe.shown)
+                    of(probe.kind as usize, &probe.shown)
                 } else {
                     probe.shown.len() == self.public as usize && probe.shown.iter().all(|y| y.is_finite())
                 }
@@ -363,59 +295,67 @@ impl Algorithm for PersFlAgnostic {
         probes && (ask.label() != SELECT || ask.down().models.iter().all(reads))
     }
 
-    fn client(
+    fn client<'g>(
         &self,
         mine: &Mine,
         (): &mut (),
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        _: &mut Buffers,
         _: Up,
-    ) -> Result<Released<Up>, Refusal> {
-        let columns = mine.data().columns();
-        let read = |model| Fitted::read(model, columns).map_err(|_| Refusal::Unsolved);
+    ) -> Result<Released<'g, Self::Raw>, Refusal> {
         match ask.label() {
             SETUP => {
-                let kind = self.kinds.all().get(mine.kind()).ok_or(Refusal::Unsolved)?;
-                let model = mine.alone(kind).map_err(|_| Refusal::Unsolved)?;
+                let family = self.families.get(mine.kind()).ok_or(Refusal::Unsolved)?;
+                let model = mine.alone(family).map_err(|_| Refusal::Unsolved)?;
                 let models = gate.disclose(self.named([mine.kind()].into_iter()), Box::from([model]))?;
-                Ok(models.post(&ask, |models, _| Up { models, ..Up::default() }))
+                Ok(models.zip(gate.nothing()))
             }
             PROBE => {
                 let mut models = Vec::with_capacity(ask.down().probes.len());
                 for probe in &ask.down().probes {
-                    let kind = self.kinds.all().get(probe.kind as usize).ok_or(Refusal::Unsolved)?;
+                    let family = self.families.get(probe.kind as usize).ok_or(Refusal::Unsolved)?;
                     let labels;
                     let labels = if self.public == 0 {
-                        labels = read(&probe.shown)?.predictions(mine.points(), columns);
+                        let columns = mine.data().columns();
+                        labels = labels_of(family, &probe.shown, mine.points(), columns)
+                            .ok_or(Refusal::Unsolved)?;
                         &labels
                     } else {
                         &probe.shown
                     };
-                    models.push(mine.retrained(kind, labels).map_err(|_| Refusal::Unsolved)?);
+                    models.push(mine.retrained(family, labels).map_err(|_| Refusal::Unsolved)?);
                 }
                 let named = self.named(ask.down().probes.iter().map(|probe| probe.kind as usize));
                 let models = gate.disclose(named, models.into_boxed_slice())?;
-                Ok(models.post(&ask, |models, _| Up { models, ..Up::default() }))
+                Ok(models.zip(gate.nothing()))
             }
             _ => {
                 let mut best: Option<(u32, f64)> = None;
                 for (number, model) in ask.down().models.iter().enumerate() {
-                    let loss = read(model)?.squared_error(mine.data());
+                    let family = self.families.get(mine.kind()).ok_or(Refusal::Unsolved)?;
+                    let loss = mean_squared_error(family, mine.data(), model);
+                    if loss.is_nan() {
+                        return Err(Refusal::Unsolved);
+                    }
                     if best.is_none_or(|(_, least)| loss < least) {
                         best = Some((number as u32, loss));
                     }
                 }
                 let (choice, loss) = best.ok_or(Refusal::Unsolved)?;
                 let both = gate.disclose("choice", choice)?.zip(gate.disclose("loss", loss)?);
-                Ok(both.post(&ask, |(choice, loss), _| Up { models: Box::default(), choice, loss }))
+                Ok(gate.nothing::<Box<_>>().zip(both))
             }
         }
     }
 
+    fn finish((models, (choice, loss)): Self::Raw, _: &Ask<'_, Self>) -> Up {
+        Up { models, choice, loss }
+    }
+
     fn personal(&self, _: &Mine, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
         let model = served.down().models.first().map_or(&[][..], Vec::as_slice);
-        let parameters = if self.plain.is_some() { hypothesis::parameters(model) } else { model };
-        out("client", parameters);
+        out("client", model);
     }
 
     fn gauges(&self, server: &Central, out: &mut dyn FnMut(&'static str, f64)) {

@@ -1,13 +1,18 @@
 //! (6) as a weighted fit, and what the method refuses.
 
 use super::*;
+use crate::algorithm::Context;
+use crate::algorithm::registry::Method;
 use crate::federation::Entry;
 use crate::graph::Topology;
+use crate::hypothesis::Fitted;
 use crate::hypothesis::Kind as Fit;
 use crate::hypothesis::Sample;
-use crate::model::{Loss, Problem};
-use crate::params::Value;
+use crate::learner::Hypotheses;
+use crate::model::{Loss, Model};
+use crate::params::{Value, Values};
 use crate::privacy::Privacy;
+use crate::settings::Settings;
 use std::collections::BTreeMap;
 
 const RIDGE: Model = Model { loss: Loss::Squared, regularisation: 1e-9, bias: true, feature_norm: None };
@@ -15,10 +20,9 @@ const RIDGE: Model = Model { loss: Loss::Squared, regularisation: 1e-9, bias: tr
 fn method(kind: Fit, set: &[(&str, Value)]) -> PersFlAgnostic {
     let raw: BTreeMap<String, Value> =
         set.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
-    let values = Values::check(PersFlAgnostic::PARAMS, &raw).unwrap();
-    let context =
-        Context { problem: Problem::Agnostic(Kinds::one(kind, false)), privacy: Privacy::None, infer: None };
-    PersFlAgnostic::build(&values, &context).unwrap()
+    let values = Values::check(PersFlAgnosticSettings::PARAMS, &raw).unwrap();
+    let context = Context::new(Families::one(Hypotheses::new(kind, false)), Privacy::None);
+    PersFlAgnostic::from_values(&values, &context).unwrap()
 }
 
 fn run() -> Run {
@@ -32,6 +36,8 @@ fn run() -> Run {
         privacy: Privacy::None,
         targets: None,
         kin: None,
+        columns: None,
+        learners: None,
     }
 }
 
@@ -51,7 +57,7 @@ fn joined(method: &PersFlAgnostic, data: &Arc<Dataset>) -> Mine {
 /// What a candidate fits to a hypothesis.
 fn stepped(kind: Fit, mine: &Mine, h: &dyn Fn(&[f64]) -> f64) -> Vec<f64> {
     let labels: Vec<f64> = mine.points().chunks_exact(2).map(h).collect();
-    mine.retrained(&kind, &labels).unwrap()
+    mine.retrained(&Hypotheses::new(kind, false), &labels).unwrap()
 }
 
 #[test]

@@ -1,22 +1,25 @@
 //! What ties the graphs of the clients together: a consensus graph (8), or one graph for all (36).
 
 use super::exact::{self, Answered, lane_sum, shrink, soft};
-use super::{Central, SOLVER_PARAMS, Seat, Up};
+use super::{Central, Seat, SolverSettings, Up};
 use crate::numeric::norm2;
-use crate::params::{Kind, Param, Preset, Values};
+use crate::params::{Kind, Preset};
 use crate::round::{Cells, Seats};
+use crate::settings;
+use crate::settings::Settings;
 
 /// A server's side of ADMM and of Algorithm 1.
 pub trait Coupling: Sized + Clone + Send + Sync + 'static {
     /// The method's name.
     const NAME: &'static str;
-    /// All keys of the method.
-    const PARAMS: &'static [Param];
     /// With the paper's steps: whether a client starts every round from what it is served.
     const FROM_SERVED: bool;
 
-    /// From checked values.
-    fn build(values: &Values) -> Result<Self, String>;
+    /// All keys of the method.
+    type Settings: Settings;
+
+    /// What they say: the coupling and how it is solved for.
+    fn build(settings: Self::Settings) -> (Self, SolverSettings);
     /// Takes a client's answer to `seat.centre`; adds the client's pull on the consensus to the fold.
     fn receive(&self, server: &Central, seat: &mut Seat, up: &Up, sum: &mut Cells);
     /// The new consensus; the distance of the last one from the conditions on it, and what the objective could still
@@ -43,34 +46,24 @@ pub struct Consensus {
     lambda: f64,
 }
 
-const fn with(first: [Param; 2]) -> [Param; 7] {
-    let [rho, lambda] = first;
-    let [a, b, c, d, e] = SOLVER_PARAMS;
-    [rho, lambda, a, b, c, d, e]
+settings! {
+    /// Keys of `FedGL`.
+    pub struct FedGlSettings {
+        rho: f64 => Kind::Number { least: 0.0, most: 1e12, open: false }, Preset::Number(0.3),
+            "how strongly each client's graph is tied to the consensus graph; 0 leaves every client alone";
+        lambda: f64 => Kind::Number { least: 0.0, most: 1e12, open: false }, Preset::Number(0.2),
+            "how sparse the consensus graph is";
+        flatten solving: SolverSettings;
+    }
 }
-
-const CONSENSUS_PARAMS: [Param; 7] = with([
-    Param {
-        name: "rho",
-        kind: Kind::Number { least: 0.0, most: 1e12, open: false },
-        preset: Preset::Number(0.3),
-        help: "how strongly each client's graph is tied to the consensus graph; 0 leaves every client alone",
-    },
-    Param {
-        name: "lambda",
-        kind: Kind::Number { least: 0.0, most: 1e12, open: false },
-        preset: Preset::Number(0.2),
-        help: "how sparse the consensus graph is",
-    },
-]);
 
 impl Coupling for Consensus {
     const NAME: &'static str = "fedgl";
-    const PARAMS: &'static [Param] = &CONSENSUS_PARAMS;
     const FROM_SERVED: bool = false;
+    type Settings = FedGlSettings;
 
-    fn build(values: &Values) -> Result<Self, String> {
-        Ok(Self { rho: values.number("rho").unwrap_or(0.3), lambda: values.number("lambda").unwrap_or(0.2) })
+    fn build(FedGlSettings { rho, lambda, solving }: FedGlSettings) -> (Self, SolverSettings) {
+        (Self { rho, lambda }, solving)
     }
 
     fn receive(&self, server: &Central, seat: &mut Seat, up: &Up, sum: &mut Cells) {
@@ -172,13 +165,20 @@ impl Coupling for Consensus {
 #[derive(Debug, Clone, Copy)]
 pub struct Average;
 
+settings! {
+    /// Keys of `FedGL` with one graph for all.
+    pub struct FedGlAverageSettings {
+        flatten solving: SolverSettings;
+    }
+}
+
 impl Coupling for Average {
     const NAME: &'static str = "fedgl-average";
-    const PARAMS: &'static [Param] = &SOLVER_PARAMS;
     const FROM_SERVED: bool = true;
+    type Settings = FedGlAverageSettings;
 
-    fn build(_: &Values) -> Result<Self, String> {
-        Ok(Self)
+    fn build(settings: FedGlAverageSettings) -> (Self, SolverSettings) {
+        (Self, settings.solving)
     }
 
     fn receive(&self, server: &Central, seat: &mut Seat, up: &Up, sum: &mut Cells) {

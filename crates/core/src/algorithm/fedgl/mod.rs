@@ -29,18 +29,21 @@ mod solver;
 mod state;
 
 use coupling::Coupling;
-pub use coupling::{Average, Consensus};
-pub(super) use solver::{SOLVER_PARAMS, Solver, alone};
+pub use coupling::{Average, Consensus, FedGlAverageSettings, FedGlSettings};
+pub(super) use solver::{Solver, alone};
+pub use solver::{SolverName, SolverSettings};
 use state::{Central, Common, Down, Memory, Seat, Up};
 
 use super::registry::Method;
 use super::{
-    Algorithm, Ask, Cells, Closed, Context, Held, Label, Now, Personal, Phase, Run, Seats, ServerView, Who,
+    Algorithm, Ask, Cells, Closed, Context, Halt, Held, Label, Now, Personal, Phase, Run, Seats, ServerView,
+    Who,
 };
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
 use crate::federation::Member;
+use crate::learner::Abilities;
 use crate::model::Unsolved;
-use crate::params::{Param, Values};
 use crate::privacy::{Cost, Gate, Gaussian, LastStep, OneShot, Privacy, Refusal, Released, Symmetric};
 use crate::rng::PublicRng;
 use crate::signals::{self, Own, Records, Smooth};
@@ -74,11 +77,13 @@ pub struct Kept {
 }
 
 impl<C: Coupling> Method for FedGl<C> {
-    const PARAMS: &'static [Param] = C::PARAMS;
+    type Settings = C::Settings;
+    const NEEDS: Abilities = Abilities::GRAPH;
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        let problem = context.problem.graph()?;
-        let solver = Solver::new(values);
+    fn build(settings: C::Settings, context: &Context) -> Result<Self, String> {
+        let problem = *context.families.first().signals().ok_or(crate::algorithm::NO_GRAPH)?;
+        let (coupling, solving) = C::build(settings);
+        let solver = Solver::new(&solving);
         let shield = match context.privacy {
             Privacy::None => Shield::None,
             Privacy::OneShot(_) if problem.records == Records::Distances => {
@@ -103,7 +108,7 @@ impl<C: Coupling> Method for FedGl<C> {
                 ));
             }
         };
-        Ok(Self { problem, solver, shield, coupling: C::build(values)? })
+        Ok(Self { problem, solver, shield, coupling })
     }
 }
 
@@ -194,6 +199,8 @@ impl<C: Coupling> Algorithm for FedGl<C> {
     type Seat = Seat;
     type Common = Common;
     type Down = Down;
+    /// A noisy scatter matrix, a noisy graph, or an upload as it is; the others are empty.
+    type Raw = ((Symmetric, Vec<f64>), Up);
     type Up = Up;
     type Share = ();
 
@@ -347,20 +354,21 @@ impl<C: Coupling> Algorithm for FedGl<C> {
         fits(&ask.common().consensus) && fits(&ask.down().graph) && (start == 0 || start == own.nodes)
     }
 
-    fn client(
+    fn client<'g>(
         &self,
         mine: &Kept,
         memory: &mut Memory,
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         mut spare: Up,
-    ) -> Result<Released<Up>, Refusal> {
+    ) -> Result<Released<'g, Self::Raw>, Refusal> {
         if let (Shield::OneShot(once), Some(scatter)) = (&self.shield, &mine.scatter) {
             let sensitivity = signals::sensitivity(once.clip, mine.rows as f64);
             let noise = Gaussian::symmetric(sensitivity, once.price, scatter.rows as usize, once.sampler)
                 .ok_or(Refusal::NoMechanism)?;
             let released = gate.release("scatter", &noise, scatter.clone())?;
-            return Ok(released.post(&ask, |scatter, _| Up { scatter, ..Up::default() }));
+            return Ok(released.zip(gate.nothing()).zip(gate.nothing()));
         }
         let own = mine.own.as_ref().ok_or(Refusal::Unsolved)?;
         if let (Shield::Paper(noise), Solver::Paper(steps)) = (&self.shield, self.solver) {
@@ -369,17 +377,22 @@ impl<C: Coupling> Algorithm for FedGl<C> {
                 .gaussian(steps.step, mine.rows, own.zbar.len(), mine.rounds)
                 .ok_or(Refusal::NoMechanism)?;
             let mut next = memory.clone();
-            paper::noisy_block::<C>(&self.problem, &own.zbar, pull, steps, &mut next, gate.work);
+            paper::noisy_block::<C>(&self.problem, &own.zbar, pull, steps, &mut next, &mut scratch.work);
             let released = gate.release("graph", &noise, std::mem::take(&mut next.graph))?;
             // (27): what the client goes on from, the noise included.
             next.graph.extend(released.value().iter().map(|w| w.max(0.0)));
             *memory = next;
-            return Ok(released.post(&ask, |graph, _| Up { graph, ..Up::default() }));
+            return Ok(gate.nothing::<Symmetric>().zip(released).zip(gate.nothing()));
         }
         spare.scatter = Symmetric::default();
-        self.answer(&own.zbar, (&ask.common().consensus, ask.down()), memory, &mut spare, gate.work)
+        self.answer(&own.zbar, (&ask.common().consensus, ask.down()), memory, &mut spare, &mut scratch.work)
             .map_err(|_| Refusal::Unsolved)?;
-        gate.disclose("graph", spare)
+        let released = gate.disclose("graph", spare)?;
+        Ok(gate.nothing::<(Symmetric, Vec<f64>)>().zip(released))
+    }
+
+    fn finish(((scatter, graph), rest): Self::Raw, _: &Ask<'_, Self>) -> Up {
+        Up { scatter, graph: if graph.is_empty() { rest.graph } else { graph }, ..rest }
     }
 
     fn price(&self, _: &Member, step: u32) -> Option<Cost> {
@@ -411,12 +424,11 @@ impl<C: Coupling> Algorithm for FedGl<C> {
         }
     }
 
-    fn complaint(&self, server: &Central) -> Option<String> {
-        server.diverged.then(|| {
-            format!(
+    fn complaint(&self, server: &Central) -> Option<Halt> {
+        server.diverged.then(|| Halt::Method {
+            cause: format!(
                 "Algorithm 1 of the paper diverges here: its objective went from {:.4} to {:.4}, because step times the \
-                 Lipschitz constant of Proposition 1 is {:.3} where at most 1 is allowed{}; set \
-                 algorithm.solver = \"exact\", or lower algorithm.rho or algorithm.step",
+                 Lipschitz constant of Proposition 1 is {:.3} where at most 1 is allowed{}",
                 server.first,
                 server.objective,
                 match self.solver {
@@ -428,7 +440,8 @@ impl<C: Coupling> Algorithm for FedGl<C> {
                 } else {
                     " (a node of a client's graph has lost all its edges)"
                 },
-            )
+            ),
+            remedy: "set algorithm.solver = \"exact\", or lower algorithm.rho or algorithm.step".into(),
         })
     }
 

@@ -2,8 +2,9 @@
 
 use super::{Consensus, Down, Memory, exact, paper};
 use crate::model::Unsolved;
-use crate::params::{Kind, Param, Preset, Values};
+use crate::params::{Kind, Preset};
 use crate::signals::{self, Own, Smooth};
+use crate::{choice, settings};
 
 /// How the client blocks are solved.
 #[derive(Debug, Clone, Copy)]
@@ -20,50 +21,38 @@ pub(in crate::algorithm) struct PaperSteps {
     pub inner: u32,
 }
 
-/// The keys of both solvers.
-pub(in crate::algorithm) const SOLVER_PARAMS: [Param; 5] = [
-    Param {
-        name: "solver",
-        kind: Kind::Choice(&["exact", "paper"]),
-        preset: Preset::Text("exact"),
-        help: "exact: the objective is solved to `tolerance`; paper: Algorithm 1 as printed, `run.rounds` rounds of `inner_steps`",
-    },
-    Param {
-        name: "tolerance",
-        kind: Kind::Number { least: 1e-13, most: 1.0, open: false },
-        preset: Preset::Number(1e-9),
-        help: "exact: distance from the optimality conditions at which a run ends before `run.rounds`",
-    },
-    Param {
-        name: "step",
-        kind: Kind::Number { least: 0.0, most: 1e3, open: true },
-        preset: Preset::Number(5e-4),
-        help: "paper: step size (eta_w)",
-    },
-    Param {
-        name: "momentum",
-        kind: Kind::Number { least: 0.0, most: 1.0, open: false },
-        preset: Preset::Number(0.9),
-        help: "paper: weight of the last move (xi)",
-    },
-    Param {
-        name: "inner_steps",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
-        preset: Preset::Integer(25),
-        help: "paper: gradient steps of a client in a round (K)",
-    },
-];
+choice! {
+    /// How graphs are solved for.
+    pub enum SolverName {
+        /// The objective is solved to a tolerance.
+        Exact = "exact",
+        /// Algorithm 1 as printed.
+        Paper = "paper",
+    }
+}
+
+settings! {
+    /// Keys of both solvers.
+    pub struct SolverSettings {
+        solver: SolverName => Kind::Choice(SolverName::WORDS), Preset::Text("exact"),
+            "exact: the objective is solved to `tolerance`; paper: Algorithm 1 as printed, `run.rounds` rounds of `inner_steps`";
+        tolerance: f64 => Kind::Number { least: 1e-13, most: 1.0, open: false }, Preset::Number(1e-9),
+            "exact: distance from the optimality conditions at which a run ends before `run.rounds`";
+        step: f64 => Kind::Number { least: 0.0, most: 1e3, open: true }, Preset::Number(5e-4),
+            "paper: step size (eta_w)";
+        momentum: f64 => Kind::SHARE, Preset::Number(0.9), "paper: weight of the last move (xi)";
+        inner_steps: u32 => Kind::Integer { least: 1, most: 1_000_000 }, Preset::Integer(25),
+            "paper: gradient steps of a client in a round (K)";
+    }
+}
 
 impl Solver {
-    pub(in crate::algorithm) fn new(values: &Values) -> Self {
-        if values.text("solver") == Some("paper") {
-            return Solver::Paper(PaperSteps {
-                step: values.number("step").unwrap_or(5e-4),
-                momentum: values.number("momentum").unwrap_or(0.9),
-                inner: values.integer("inner_steps").map_or(25, |steps| steps as u32),
-            });
+    pub(in crate::algorithm) fn new(settings: &SolverSettings) -> Self {
+        let SolverSettings { solver, tolerance, step, momentum, inner_steps: inner } = *settings;
+        match solver {
+            SolverName::Exact => Solver::Exact { tolerance },
+            SolverName::Paper => Solver::Paper(PaperSteps { step, momentum, inner }),
         }
-        Solver::Exact { tolerance: values.number("tolerance").unwrap_or(1e-9) }
     }
 }
 

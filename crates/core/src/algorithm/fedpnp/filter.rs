@@ -4,6 +4,7 @@ use super::{Central, Edges, FedPnp, Seat};
 use crate::algorithm::{Seats, ServerView};
 use crate::codec::{Codec, Damaged, Reader, Sink, Weights};
 use crate::denoise::{self, DenoiseError, Operator, Prepared, Way};
+use crate::learner::Role;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ impl Ready {
     /// The filter of this graph, made anew where it is another one than last time.
     fn of(
         &mut self,
-        filter: &'static denoise::Row,
+        filter: denoise::Row,
         edges: &Edges,
         at: ServerView<'_>,
     ) -> Result<Arc<Prepared>, DenoiseError> {
@@ -76,9 +77,9 @@ impl FedPnp {
         let omega: Vec<Vec<f64>> = seats.iter().map(|seat| server.known(seat).0.clone()).collect();
         let mut psi = omega.clone();
         apply(&operator, &omega, &mut psi, 0..at.run.dimension)?;
-        let model = &self.settings.training.model;
+        let family = self.settings.training.family();
         let averaging = operator.averaging();
-        for range in model.norms(false) {
+        for range in family.ranges(&[Role::Statistics]) {
             if self.settings.own_statistics {
                 for (psi, omega) in psi.iter_mut().zip(&omega) {
                     psi[range.clone()].copy_from_slice(&omega[range.clone()]);
@@ -88,7 +89,7 @@ impl FedPnp {
             }
         }
         for (position, mut psi) in psi.into_iter().enumerate() {
-            model.round(&mut psi);
+            family.round(&mut psi);
             seats.get_mut(position).psi = Weights(psi);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The graph of clients: from what they told, from their models, or from losses.
 
-use super::settings::{Settings, Source, Told};
+use super::settings::{Resolved, Source, Told};
 use super::{Edges, Seat};
 use crate::federation::Member;
 use crate::graph::{Sparse, Weighted, similarity};
@@ -9,7 +9,7 @@ use crate::signals::{self, Smooth};
 
 /// The graph from what clients told at the set-up, by their positions. A client that told nothing counts as the mean of the
 /// others.
-pub(super) fn from_told(settings: &Settings, told: Told, seats: &[&Seat]) -> Option<Sparse> {
+pub(super) fn from_told(settings: &Resolved, told: Told, seats: &[&Seat]) -> Option<Sparse> {
     let length = seats.iter().map(|seat| seat.told.len()).max()?;
     let known: Vec<&Vec<f64>> =
         seats.iter().map(|seat| &seat.told).filter(|told| told.len() == length).collect();
@@ -43,7 +43,7 @@ pub(super) fn from_told(settings: &Settings, told: Told, seats: &[&Seat]) -> Opt
 }
 
 /// The graph from the models of all clients.
-pub(super) fn from_models(settings: &Settings, models: &[&[f64]]) -> Option<Sparse> {
+pub(super) fn from_models(settings: &Resolved, models: &[&[f64]]) -> Option<Sparse> {
     if settings.source != Source::FedGl {
         let points = similarity::Points::models(models).ok()?;
         return similarity::knn_kernel(&points, settings.neighbours, settings.weak).ok();
@@ -71,7 +71,7 @@ pub(super) fn from_models(settings: &Settings, models: &[&[f64]]) -> Option<Spar
 
 /// The graph from losses: `told[j]` of client i is its loss with the model of client j, its own at j = i. The distance of two
 /// clients is how much worse each does with the other's model, as a logarithm: 0 where neither loses.
-pub(super) fn from_losses(settings: &Settings, seats: &[&Seat]) -> Option<Sparse> {
+pub(super) fn from_losses(settings: &Resolved, seats: &[&Seat]) -> Option<Sparse> {
     let count = seats.len();
     let worse = |i: usize, j: usize| {
         let told = &seats[i].told;
@@ -115,14 +115,14 @@ pub(super) fn from_losses(settings: &Settings, seats: &[&Seat]) -> Option<Sparse
 }
 
 /// What the run brings, by client id.
-pub(super) fn from_run(settings: &Settings, edges: &[(u32, u32, f64)], ids: &[u32]) -> Option<Sparse> {
+pub(super) fn from_run(settings: &Resolved, edges: &[(u32, u32, f64)], ids: &[u32]) -> Option<Sparse> {
     let place = |id: u32| ids.binary_search(&id).ok();
     let listed = edges.iter().filter_map(|&(a, b, weight)| Some((place(a)?, place(b)?, weight)));
     Sparse::new(ids.len(), listed, settings.weak / ids.len() as f64).ok()
 }
 
 /// All pairs of clients of one cluster, with weights that sum to one at a client: what knowing the clusters is worth.
-pub(super) fn clusters(settings: &Settings, members: &[Member]) -> Option<Sparse> {
+pub(super) fn clusters(settings: &Resolved, members: &[Member]) -> Option<Sparse> {
     let count = members.len();
     let size = |cluster: u32| members.iter().filter(|member| member.cluster == cluster).count();
     let mut listed = Vec::new();

@@ -38,21 +38,22 @@ mod settings;
 mod told;
 
 use self::filter::Ready;
-use self::settings::{Settings, Source};
+pub use self::settings::{FedPnpSettings, GraphSource, RunningStatistics, Statistic};
+use self::settings::{Resolved, Source, UNPACED};
 use super::registry::Method;
-use super::star::{diverged, first_diverged};
-use super::training::{Anchor, Anchored};
 use super::{
-    Algorithm, Ask, Cells, Closed, Context, Kin, Label, Now, Personal, Phase, ROUND, Run, Seats, ServerView,
-    Who,
+    Algorithm, Ask, Cells, Closed, Context, Halt, Kin, Label, Now, Personal, Phase, ROUND, Run, Seats,
+    ServerView, Who,
 };
+use crate::buffers::Buffers;
 use crate::codec::Weights;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
 use crate::graph::Sparse;
-use crate::model::{Records, Unsolved};
-use crate::params::{Param, Values};
-use crate::privacy::{Cost, Draws, Gate, Refusal, Released};
+use crate::learner::{Abilities, Families, Learner, Pull};
+use crate::model::Unsolved;
+use crate::numeric::scale;
+use crate::privacy::{Anchor, Anchored, Cost, Draws, Gate, Refusal, Released};
 use crate::record;
 use crate::rng::PublicRng;
 use std::sync::Arc;
@@ -71,8 +72,7 @@ record! {
     pub struct Central {
         start: Weights,
         graph: Option<Edges>,
-        failed: Option<u32>,
-        unfiltered: Option<Box<[u8]>>,
+        halt: Option<Halt>,
         /// All models, while clients are asked about them.
         menu: Box<[Weights]>,
         strength: f64,
@@ -99,14 +99,23 @@ impl Central {
 /// The method.
 #[derive(Debug, Clone)]
 pub struct FedPnp {
-    settings: Settings,
+    settings: Resolved,
 }
 
 impl Method for FedPnp {
-    const PARAMS: &'static [Param] = settings::PARAMS;
+    type Settings = FedPnpSettings;
+    const NEEDS: Abilities = Abilities::PARAMETERS.and(Abilities::DESCEND);
 
-    fn build(values: &Values, context: &Context) -> Result<Self, String> {
-        Ok(Self { settings: Settings::new(values, context)? })
+    fn build(settings: FedPnpSettings, context: &Context) -> Result<Self, String> {
+        Ok(Self { settings: Resolved::new(settings, context)? })
+    }
+
+    fn takes_client_graph(settings: &FedPnpSettings) -> bool {
+        settings.graph == GraphSource::File
+    }
+
+    fn caveat(settings: &FedPnpSettings, _: &Families, rounds: u32) -> Option<&'static str> {
+        settings.outlasts_training(rounds).then_some(UNPACED)
     }
 }
 
@@ -183,11 +192,6 @@ impl Anchored for FedPnp {
     }
 }
 
-/// The records as the model sees them.
-fn prepared<'a>(records: &'a Records, data: &'a Arc<Dataset>) -> &'a Arc<Dataset> {
-    if let Records::Wide(prepared, _) = records { prepared } else { data }
-}
-
 /// Whether a server sends what belongs to such a step, for models of this length.
 fn lengths_fit(length: usize, label: Label, Down { psi, .. }: &Down, Others { models }: &Others) -> bool {
     if label == SETUP {
@@ -204,18 +208,20 @@ impl Algorithm for FedPnp {
     const LABELS: &'static [&'static str] = &["round", "set-up", "probe"];
     const PERSONAL: &'static [&'static str] = &["omega", "psi"];
     const KEPT: &'static [bool] = &[true, false];
-    /// The records in the model's form, and as they came.
-    type Local = (Records, Arc<Dataset>);
+    /// The learner, and the records as they came.
+    type Local = (Box<dyn Learner>, Arc<Dataset>);
     type Memory = Memory;
     type Server = Central;
     type Seat = Seat;
     type Common = Others;
     type Down = Down;
+    /// What comes of noisy sums, or an upload as it is; the other is empty.
+    type Raw = (Vec<f64>, Up);
     type Up = Up;
     type Share = ();
 
     fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Central {
-        let start = Weights(self.settings.training.model.start(at.run.dimension, rng));
+        let start = Weights(self.settings.training.family().start(at.run.dimension, rng));
         let ids: Vec<u32> = at.members.iter().map(|member| member.id).collect();
         let graph = match (self.settings.source, &at.run.kin) {
             (Source::File, Some(edges)) => graph::from_run(&self.settings, edges, &ids),
@@ -234,10 +240,7 @@ impl Algorithm for FedPnp {
         self.settings.suits(federation, run)
     }
 
-    fn phase(&self, server: &Central, step: u32, run: &Run) -> Phase {
-        if server.failed.is_some() || server.unfiltered.is_some() {
-            return Phase::Deliver;
-        }
+    fn phase(&self, _: &Central, step: u32, run: &Run) -> Phase {
         match self.turn(step, run.rounds) {
             Turn::Setup => Phase::Ask(SETUP),
             Turn::Round(_) => Phase::Ask(ROUND),
@@ -272,7 +275,7 @@ impl Algorithm for FedPnp {
         }
         out.psi.clone_from(if seat.psi.is_empty() { &server.start } else { &seat.psi });
         let round = self.round(now.step, now.at.run.rounds);
-        (out.keep, out.share) = settings.training.sampled_step(round, now.at.members.len(), member.samples);
+        (out.keep, out.share) = settings.training.sampled_step(round, now.at, member);
         out.pull = settings.training.rate(round) * settings.pull;
     }
 
@@ -299,7 +302,7 @@ impl Algorithm for FedPnp {
     }
 
     fn close(&self, server: &mut Central, seats: &mut Seats<'_, Seat>, closed: &Closed<'_>, _: &Cells) {
-        server.failed = first_diverged(closed);
+        server.halt = Halt::first_diverged(closed).map(|client| Halt::Diverged { client });
         let at = closed.now.at;
         let turn = self.turn(closed.now.step, at.run.rounds);
         if let Some(graph) = self.graph(server, seats, turn) {
@@ -309,52 +312,66 @@ impl Algorithm for FedPnp {
         if closed.now.label == ROUND
             && let Err(wrong) = self.filter(server, seats, at, self.round(closed.now.step, at.run.rounds))
         {
-            server.unfiltered = Some(wrong.to_string().into_bytes().into_boxed_slice());
+            let wrong = Halt::Method { cause: wrong.to_string(), remedy: String::new() };
+            server.halt.get_or_insert(wrong);
         }
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Self::Local, Unsolved> {
-        let model = &self.settings.training.model;
-        Ok((model.records(data, at.members.len()), Arc::clone(data)))
-    }
-
-    fn fits_ask(&self, (records, data): &Self::Local, ask: &Ask<'_, Self>) -> bool {
-        let length = self.settings.training.model.length(prepared(records, data));
-        lengths_fit(length, ask.label(), ask.down(), ask.common())
-    }
-
-    fn client(
+    fn join(
         &self,
-        (records, data): &Self::Local,
+        data: &Arc<Dataset>,
+        at: ServerView<'_>,
+        member: &Member,
+    ) -> Result<Self::Local, Unsolved> {
+        Ok((self.settings.training.join(data, at, member)?, Arc::clone(data)))
+    }
+
+    fn fits_ask(&self, (learner, _): &Self::Local, ask: &Ask<'_, Self>) -> bool {
+        lengths_fit(learner.dimension(), ask.label(), ask.down(), ask.common())
+    }
+
+    fn client<'g>(
+        &self,
+        (learner, data): &Self::Local,
         memory: &mut Memory,
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         _: Up,
-    ) -> Result<Released<Up>, Refusal> {
+    ) -> Result<Released<'g, Self::Raw>, Refusal> {
         let training = &self.settings.training;
         if ask.label() == SETUP {
-            return self.statistics(data, &ask, gate);
+            return self.statistics(data, gate);
         }
         if ask.label() == PROBE {
-            return self.losses(prepared(records, data), records, &ask, gate);
+            return Self::losses(&**learner, &ask, gate, scratch);
         }
         let psi = &ask.down().psi;
         if training.batches.is_some() {
             let mut model = psi.0.clone();
             let round = self.round(ask.step(), u32::MAX);
             let mut rng = gate.rng("mini-batches");
-            training
-                .descend(records, round, Some((psi, self.settings.pull)), &mut rng, &mut model, gate.bench)
-                .map_err(|_| Refusal::Diverged)?;
+            let pull = Some(Pull { centre: psi, weight: self.settings.pull });
+            training.descend(&**learner, round, pull, &mut rng, &mut model, scratch)?;
             let model = Weights(model);
             let released = gate.disclose("model", Up { model: model.clone(), told: Vec::new() })?;
             memory.model = model;
-            return Ok(released);
+            return Ok(gate.nothing::<Vec<f64>>().zip(released));
         }
-        let data = prepared(records, data);
-        let model = training.sampled_steps(data, &ask, gate)?;
+        let model = training.sampled_steps(&**learner, &ask, gate, scratch)?;
         memory.model = Weights(model.value().clone());
-        Ok(model.post(&ask, |model, _| Up { model: Weights(model), told: Vec::new() }))
+        Ok(model.zip(gate.nothing()))
+    }
+
+    fn finish((mut sum, rest): Self::Raw, ask: &Ask<'_, Self>) -> Up {
+        if sum.is_empty() {
+            return rest;
+        }
+        if ask.label() == ROUND {
+            return Up { model: Weights(sum), ..rest };
+        }
+        scale(ask.down().share, &mut sum);
+        Up { told: sum, ..rest }
     }
 
     fn price(&self, _: &Member, step: u32) -> Option<Cost> {
@@ -389,9 +406,8 @@ impl Algorithm for FedPnp {
         Some(Kin { edges: graph.iter().collect(), clusters: Vec::new() })
     }
 
-    fn complaint(&self, server: &Central) -> Option<String> {
-        let unfiltered = server.unfiltered.as_ref().map(|words| String::from_utf8_lossy(words).into_owned());
-        server.failed.map(diverged).or(unfiltered)
+    fn complaint(&self, server: &Central) -> Option<Halt> {
+        server.halt.clone()
     }
 
     fn advice(&self) -> &'static str {

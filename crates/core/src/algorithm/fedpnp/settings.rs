@@ -1,133 +1,117 @@
-//! The keys of `FedPnP`, read once.
+//! The keys of `FedPnP`, and what they say together.
 
-use super::super::fedprox::PULL;
-use super::super::training::{
-    BATCH, DECAY, EPOCHS, LEARNING_RATE, LOCAL_STEPS, MOMENTUM, SAMPLING_RATE, Training, WEIGHT_DECAY,
-};
+use super::super::training::{Batches, Sampled, Steps, Training, Weighting};
 use super::super::{Context, Run};
 use crate::denoise::{self, Decay, Strength};
 use crate::federation::Federation;
 use crate::graph::similarity;
-use crate::model::{Loss, Parametric};
-use crate::params::{Kind, Param, Preset, Value, Values};
+use crate::numeric::power;
+use crate::params::{Kind, Preset};
+use crate::{choice, settings};
+
+choice! {
+    /// Where the graph of clients comes from.
+    pub enum GraphSource {
+        /// A kernel over nearest neighbours by statistics of records.
+        KnnKernel = "knn-kernel",
+        /// (28) as printed.
+        Paper28 = "paper-28",
+        /// Correlation of records.
+        Pearson = "pearson",
+        /// Distances of models.
+        Learned = "learned",
+        /// Losses of each other's models.
+        Rewards = "rewards",
+        /// Graph learning with models as signals.
+        FedGl = "fedgl",
+        /// What the run brings.
+        File = "file",
+        /// The clusters of the roster.
+        Clusters = "clusters",
+        /// All pairs alike.
+        Complete = "complete",
+    }
+}
+
+choice! {
+    /// What clients tell of their records for [`GraphSource::KnnKernel`].
+    pub enum Statistic {
+        /// Moments of features.
+        Features = "features",
+        /// Shares of labels.
+        Labels = "labels",
+    }
+}
+
+choice! {
+    /// What becomes of the running statistics of batch norm.
+    pub enum RunningStatistics {
+        /// They are averaged over the graph with positive weights.
+        Filter = "filter",
+        /// Every client keeps its own.
+        Local = "local",
+    }
+}
 
 const NOT_NEGATIVE: Kind = Kind::Number { least: 0.0, most: 1e12, open: false };
 
-/// All keys.
-pub(super) const PARAMS: &[Param] = &[
-    Param {
-        name: "graph",
-        kind: Kind::Choice(&[
-            "knn-kernel",
-            "paper-28",
-            "pearson",
-            "learned",
-            "rewards",
-            "fedgl",
-            "file",
-            "clusters",
-            "complete",
-        ]),
-        preset: Preset::Text("knn-kernel"),
-        help: "where the graph of clients comes from: a kernel over nearest neighbours by statistics, (28) as printed, \
-               correlation of records, distances of models, losses of each other's models, graph learning with models as \
-               signals, `kin.graph`, the clusters of the roster, or all alike",
-    },
-    Param {
-        name: "statistics",
-        kind: Kind::List(&Kind::Choice(&["features", "labels"])),
-        preset: Preset::Absent,
-        help: "what clients tell of their records for `knn-kernel`: moments of features (where absent), shares of labels",
-    },
-    Param {
-        name: "neighbours",
-        kind: Kind::Integer { least: 1, most: 100_000 },
-        preset: Preset::Integer(similarity::NEIGHBOURS as i64),
-        help: "nearest neighbours of a client in the graph (and of the filter \"knn-mean\"); all where there are fewer",
-    },
-    Param {
-        name: "weak",
-        kind: NOT_NEGATIVE,
-        preset: Preset::Number(similarity::WEAK),
-        help: "weight between all clients, divided by their number, so that the graph is connected",
-    },
-    Param {
-        name: "refresh",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
-        preset: Preset::Absent,
-        help: "rounds between two graphs for learned, fedgl (10 where absent) and rewards (once where absent)",
-    },
-    Param {
-        name: "warm_up",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
-        preset: Preset::Integer(5),
-        help: "rounds that every client trains alone before the first graph of learned, fedgl and rewards",
-    },
-    Param {
-        name: "filter",
-        kind: Kind::Choice(&[
-            "sound", "paper-10", "paper-12", "paper-13", "hard", "paper-16", "heat", "tv", "knn-mean",
-        ]),
-        preset: Preset::Text("sound"),
-        help: "how the server smooths models over the graph",
-    },
-    Param {
-        name: "beta1",
-        kind: NOT_NEGATIVE,
-        preset: Preset::Number(0.005),
-        help: "final weight of differences over the graph; the time of heat, the weight of tv",
-    },
-    Param {
-        name: "beta2",
-        kind: NOT_NEGATIVE,
-        preset: Preset::Number(0.0005),
-        help: "final weight of the squared Laplacian",
-    },
-    Param {
-        name: "tau",
-        kind: Kind::Integer { least: 1, most: 1_000_000 },
-        preset: Preset::Absent,
-        help: "how many of the smoothest shapes \"hard\" and \"paper-16\" keep in the end; min(tau, t) in round t",
-    },
-    Param {
-        name: "nu0",
-        kind: NOT_NEGATIVE,
-        preset: Preset::Number(1.0),
-        help: "weights of the first round, from which they fall to beta1 and beta2; a weight of 0 is 0 from the start",
-    },
-    Param {
-        name: "eta",
-        kind: Kind::Number { least: 0.0, most: 1.0, open: false },
-        preset: Preset::Number(0.1),
-        help: "how fast they fall: by this share in every round",
-    },
-    Param {
-        name: "paced",
-        kind: Kind::Flag,
-        preset: Preset::Flag(false),
-        help: "weights also fall with the learning rate (`decay`), so that differences over the graph cost as much against \
-               losses in the last round as in the first",
-    },
-    Param {
-        name: "bn",
-        kind: Kind::Choice(&["filter", "local"]),
-        preset: Preset::Text("filter"),
-        help: "running statistics of batch norm: averaged over the graph with positive weights, or every client's own",
-    },
-    Param {
-        preset: Preset::Number(0.2),
-        help: "weight of half the squared distance to the served model (mu)",
-        ..PULL
-    },
-    EPOCHS,
-    BATCH,
-    LEARNING_RATE,
-    DECAY,
-    MOMENTUM,
-    WEIGHT_DECAY,
-    LOCAL_STEPS,
-    SAMPLING_RATE,
-];
+settings! {
+    /// Keys of `FedPnP`.
+    pub struct FedPnpSettings {
+        graph: GraphSource => Kind::Choice(GraphSource::WORDS), Preset::Text("knn-kernel"),
+            "where the graph of clients comes from: a kernel over nearest neighbours by statistics, (28) as printed, \
+             correlation of records, distances of models, losses of each other's models, graph learning with models as \
+             signals, `kin.graph`, the clusters of the roster, or all alike";
+        statistics: Vec<Statistic> => Kind::List(&Kind::Choice(Statistic::WORDS)), Preset::Absent,
+            "what clients tell of their records for `knn-kernel`: moments of features (where absent), shares of labels";
+        neighbours: usize => Kind::Integer { least: 1, most: 100_000 },
+            Preset::Integer(similarity::NEIGHBOURS as i64),
+            "nearest neighbours of a client in the graph (and of the filter \"knn-mean\"); all where there are fewer";
+        weak: f64 => NOT_NEGATIVE, Preset::Number(similarity::WEAK),
+            "weight between all clients, divided by their number, so that the graph is connected";
+        refresh: Option<u32> => Kind::Integer { least: 1, most: 1_000_000 }, Preset::Absent,
+            "rounds between two graphs for learned, fedgl (10 where absent) and rewards (once where absent)";
+        warm_up: u32 => Kind::Integer { least: 1, most: 1_000_000 }, Preset::Integer(5),
+            "rounds that every client trains alone before the first graph of learned, fedgl and rewards";
+        filter: String => Kind::Text, Preset::Text("sound"),
+            "how the server smooths models over the graph";
+        beta1: f64 => NOT_NEGATIVE, Preset::Number(0.005),
+            "final weight of differences over the graph; the time of heat, the weight of tv";
+        beta2: f64 => NOT_NEGATIVE, Preset::Number(0.0005), "final weight of the squared Laplacian";
+        tau: Option<usize> => Kind::Integer { least: 1, most: 1_000_000 }, Preset::Absent,
+            "how many of the smoothest shapes \"hard\" and \"paper-16\" keep in the end; min(tau, t) in round t";
+        nu0: f64 => NOT_NEGATIVE, Preset::Number(1.0),
+            "weights of the first round, from which they fall to beta1 and beta2; a weight of 0 is 0 from the start";
+        eta: f64 => Kind::SHARE, Preset::Number(0.1), "how fast they fall: by this share in every round";
+        paced: bool => Kind::Flag, Preset::Flag(false),
+            "weights also fall with the learning rate (`decay`), so that differences over the graph cost as much against \
+             losses in the last round as in the first";
+        bn: RunningStatistics => Kind::Choice(RunningStatistics::WORDS), Preset::Text("filter"),
+            "running statistics of batch norm: averaged over the graph with positive weights, or every client's own";
+        pull: f64 => Kind::FROM_ZERO, Preset::Number(0.2),
+            "weight of half the squared distance to the served model (mu)";
+        flatten batches: Batches;
+        flatten sampled: Sampled;
+    }
+}
+
+/// `refresh` where it is absent, for graphs of models.
+const REFRESH: u32 = 10;
+
+/// What to expect where a server goes on smoothing what is no longer trained.
+pub(super) const UNPACED: &str = "the learning rate falls and the filter of fedpnp keeps its strength: late rounds smooth models more \
+     than they train them, and clients become alike; set algorithm.paced = true";
+
+impl FedPnpSettings {
+    /// Whether the learning rate falls to a tenth or less under a filter that stays.
+    pub(super) fn outlasts_training(&self, rounds: u32) -> bool {
+        let weighs = || denoise::native().get(&self.filter).is_some_and(|row| row.keys.contains(&"beta1"));
+        !self.paced
+            && self.beta1.max(self.beta2) > 0.0
+            && power(self.batches.decay, rounds.saturating_sub(1)) <= 0.1
+            && weighs()
+    }
+}
 
 /// Where the graph comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,9 +143,9 @@ pub(super) enum Told {
     Profile,
 }
 
-/// What a config says.
+/// What the settings say together.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct Resolved {
     pub(super) training: Training,
     pub(super) pull: f64,
     pub(super) source: Source,
@@ -169,7 +153,7 @@ pub(super) struct Settings {
     pub(super) weak: f64,
     pub(super) refresh: Option<u32>,
     pub(super) warm_up: u32,
-    pub(super) filter: &'static denoise::Row,
+    pub(super) filter: denoise::Row,
     pub(super) strength: Strength,
     pub(super) decay: Decay,
     pub(super) paced: bool,
@@ -178,52 +162,47 @@ pub(super) struct Settings {
     pub(super) classes: usize,
 }
 
-impl Settings {
-    pub(super) fn new(values: &Values, context: &Context) -> Result<Self, String> {
-        let training = Training::new("fedpnp", values, context, true)?;
-        let whole = |name: &str| values.integer(name).and_then(|value| usize::try_from(value).ok());
-        let number = |name: &str| values.number(name).unwrap_or(0.0);
-        let words: Vec<&str> = values
-            .list("statistics")
-            .iter()
-            .filter_map(|value| if let Value::Text(word) = value { Some(word.as_str()) } else { None })
-            .collect();
-        let graph = values.text("graph").unwrap_or("knn-kernel");
-        if !words.is_empty() && graph != "knn-kernel" {
+impl Resolved {
+    pub(super) fn new(settings: FedPnpSettings, context: &Context) -> Result<Self, String> {
+        let FedPnpSettings { graph, statistics, neighbours, tau, paced, batches, sampled, .. } = settings;
+        let steps = Steps { batches, sampled: Some(sampled), weights: Weighting::Samples };
+        let training = Training::new("fedpnp", &steps, context)?;
+        if !statistics.is_empty() && graph != GraphSource::KnnKernel {
             return Err(format!(
-                "`algorithm.statistics` is for graph = \"knn-kernel\"; this one is {graph:?}"
+                "`algorithm.statistics` is for graph = \"knn-kernel\"; this one is {:?}",
+                graph.word()
             ));
         }
-        let labels = words.contains(&"labels");
+        let labels = statistics.contains(&Statistic::Labels);
         let source = match graph {
-            "paper-28" => Source::Told(Told::Printed),
-            "pearson" => Source::Told(Told::Profile),
-            "learned" => Source::Learned,
-            "rewards" => Source::Rewards,
-            "fedgl" => Source::FedGl,
-            "file" => Source::File,
-            "clusters" => Source::Clusters,
-            "complete" => Source::Complete,
-            _ => Source::Told(Told::Kernel {
-                features: words.is_empty() || words.contains(&"features"),
+            GraphSource::KnnKernel => Source::Told(Told::Kernel {
+                features: statistics.is_empty() || statistics.contains(&Statistic::Features),
                 labels,
             }),
+            GraphSource::Paper28 => Source::Told(Told::Printed),
+            GraphSource::Pearson => Source::Told(Told::Profile),
+            GraphSource::Learned => Source::Learned,
+            GraphSource::Rewards => Source::Rewards,
+            GraphSource::FedGl => Source::FedGl,
+            GraphSource::File => Source::File,
+            GraphSource::Clusters => Source::Clusters,
+            GraphSource::Complete => Source::Complete,
         };
         if context.privacy.demanded()
             && matches!(source, Source::Rewards | Source::Told(Told::Printed | Told::Profile))
         {
             return Err(format!(
-                "graph = {graph:?} lets numbers out that no mechanism covers: take \"knn-kernel\" (noisy sums through the \
-                 ledger), \"learned\" or \"fedgl\" (private models alone), or \"file\""
+                "graph = {:?} lets numbers out that no mechanism covers: take \"knn-kernel\" (noisy sums through the \
+                 ledger), \"learned\" or \"fedgl\" (private models alone), or \"file\"",
+                graph.word()
             ));
         }
-        let classes = classes(&training.model);
+        let classes = training.family().output().classes();
         if labels && classes == 0 {
             return Err("statistics = [\"labels\"] needs classes, and this model predicts a number".into());
         }
-        let filter = denoise::find(values.text("filter").unwrap_or("sound"))?;
+        let filter = *context.registry.denoisers.find(&settings.filter).map_err(|error| error.to_string())?;
         let hard = filter.keys.contains(&"tau");
-        let tau = whole("tau");
         if hard && tau.is_none() {
             return Err(format!(
                 "filter = {:?} needs `algorithm.tau`: how many shapes it keeps",
@@ -236,29 +215,31 @@ impl Settings {
                 filter.name
             ));
         }
-        let paced = values.flag("paced");
         if paced && !filter.keys.contains(&"beta1") {
             return Err(format!(
                 "`algorithm.paced` lets weights fall, and the filter {:?} has none: leave it out",
                 filter.name
             ));
         }
-        let neighbours = whole("neighbours").unwrap_or(similarity::NEIGHBOURS);
-        let strength =
-            Strength { beta1: number("beta1"), beta2: number("beta2"), tau: tau.unwrap_or(1), neighbours };
         Ok(Self {
             training,
-            pull: number("pull"),
+            pull: settings.pull,
             source,
             neighbours,
-            weak: number("weak"),
-            refresh: whole("refresh").map(|rounds| rounds as u32),
-            warm_up: whole("warm_up").unwrap_or(5) as u32,
+            weak: settings.weak,
+            refresh: settings.refresh,
+            warm_up: settings.warm_up,
             filter,
-            strength,
-            decay: Decay { start: number("nu0"), rate: number("eta") },
+            // Filters without shapes to keep do not read tau.
+            strength: Strength {
+                beta1: settings.beta1,
+                beta2: settings.beta2,
+                tau: tau.unwrap_or(1),
+                neighbours,
+            },
+            decay: Decay { start: settings.nu0, rate: settings.eta },
             paced,
-            own_statistics: values.text("bn") == Some("local"),
+            own_statistics: settings.bn == RunningStatistics::Local,
             classes,
         })
     }
@@ -278,7 +259,7 @@ impl Settings {
         if self.source == Source::File && run.kin.is_none() {
             return Err("graph = \"file\" needs `kin.graph`: the file with the edges between clients".into());
         }
-        self.training.suits(federation)
+        self.training.suits(federation, run)
     }
 
     /// The strength of the filter in a round, from 1.
@@ -304,7 +285,7 @@ impl Settings {
     /// Whether a graph is due after this round, where it comes from models.
     pub(super) fn due(&self, round: u32) -> bool {
         let refresh = match self.source {
-            Source::Learned | Source::FedGl => self.refresh.or(Some(10)),
+            Source::Learned | Source::FedGl => self.refresh.or(Some(REFRESH)),
             Source::Rewards => self.refresh,
             Source::Told(_) | Source::File | Source::Clusters | Source::Complete => return false,
         };
@@ -316,12 +297,14 @@ impl Settings {
     }
 }
 
-/// How many classes a model tells apart; none where it predicts a number.
-fn classes(model: &Parametric) -> usize {
-    match model {
-        Parametric::Linear(model) if model.loss == Loss::Logistic => 2,
-        Parametric::Softmax(model) => model.classes,
-        Parametric::Net(net) if net.classifies() => net.outputs(),
-        Parametric::Linear(_) | Parametric::Net(_) => 0,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Settings, named};
+
+    #[test]
+    fn the_help_tells_what_holds_for_absent_keys() {
+        let help = named(FedPnpSettings::PARAMS, "refresh").help;
+        assert!(help.contains(&format!("fedgl ({REFRESH} where absent)")));
     }
 }

@@ -3,10 +3,10 @@
 use super::settings::{Source, Told};
 use super::{FedPnp, Up};
 use crate::algorithm::Ask;
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
 use crate::graph::similarity;
-use crate::model::Records;
-use crate::numeric::scale;
+use crate::learner::Learner;
 use crate::privacy::{Gate, Refusal, Released};
 
 /// What a loss that is not finite is told as.
@@ -14,43 +14,38 @@ const HOPELESS: f64 = 1e12;
 
 impl FedPnp {
     /// The answer to the set-up: statistics as they are, or a noisy sum over records.
-    pub(super) fn statistics(
+    pub(super) fn statistics<'g>(
         &self,
         data: &Dataset,
-        ask: &Ask<'_, Self>,
-        gate: &mut Gate<'_>,
-    ) -> Result<Released<Up>, Refusal> {
+        gate: &mut Gate<'g>,
+    ) -> Result<Released<'g, (Vec<f64>, Up)>, Refusal> {
         let training = &self.settings.training;
         let Source::Told(told) = self.settings.source else { return Err(Refusal::Unsolved) };
         if !training.is_private() {
-            return gate.disclose("statistics", Up { told: self.tell(told, data), ..Up::default() });
+            let told = gate.disclose("statistics", Up { told: self.tell(told, data), ..Up::default() })?;
+            return Ok(gate.nothing::<Vec<f64>>().zip(told));
         }
         let Told::Kernel { features, labels } = told else { return Err(Refusal::NoMechanism) };
         let length = usize::from(features) * data.columns() + usize::from(labels) * self.settings.classes;
         let sum = training.sum(length).ok_or(Refusal::NoMechanism)?;
         let noisy = gate.sampled("statistics", &sum, data.rows(), |i, out| record(told, data, i, out))?;
-        Ok(noisy.post(ask, |mut told, ask| {
-            scale(ask.down().share, &mut told);
-            Up { told, ..Up::default() }
-        }))
+        Ok(noisy.zip(gate.nothing()))
     }
 
     /// The answer to a probe: the loss of every client's model on the records here.
-    pub(super) fn losses(
-        &self,
-        data: &Dataset,
-        records: &Records,
+    pub(super) fn losses<'g>(
+        learner: &dyn Learner,
         ask: &Ask<'_, Self>,
-        gate: &mut Gate<'_>,
-    ) -> Result<Released<Up>, Refusal> {
-        let strength = if let Records::Wide(_, strength) = records { *strength } else { 0.0 };
+        gate: &mut Gate<'g>,
+        buffers: &mut Buffers,
+    ) -> Result<Released<'g, (Vec<f64>, Up)>, Refusal> {
         let mut told = Vec::with_capacity(ask.common().models.len());
-        let mut loss = Vec::new();
         for model in &ask.common().models {
-            self.settings.training.model.objectives(data, strength, model, &mut loss);
-            told.push(loss.first().copied().filter(|loss| loss.is_finite()).unwrap_or(HOPELESS));
+            let loss = learner.value(model, buffers)?;
+            told.push(if loss.is_finite() { loss } else { HOPELESS });
         }
-        gate.disclose("losses", Up { told, ..Up::default() })
+        let told = gate.disclose("losses", Up { told, ..Up::default() })?;
+        Ok(gate.nothing::<Vec<f64>>().zip(told))
     }
 
     /// What a client tells of its records where nothing is private.

@@ -29,33 +29,38 @@
 
 mod settings;
 
-use super::prepared::Prepared;
-use super::star::{diverged, first_diverged};
+pub use settings::{Averaging, Divisor, IfcaSettings, IfcaStart};
+
+use super::scale::GradientScale;
 use super::training::Training;
 use super::{
-    Algorithm, Ask, Cells, Closed, Held, Kin, Now, Personal, Phase, ROUND, Run, Seats, ServerView, Who,
+    Algorithm, Ask, Cells, Closed, Halt, Held, Kin, Now, Personal, Phase, ROUND, Run, Seats, ServerView, Who,
 };
+use crate::buffers::Buffers;
 use crate::codec::Weights;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
-use crate::model::{Parametric, Records, Unsolved};
+use crate::learner::{Families, Learner, Terms};
+use crate::model::Unsolved;
 use crate::numeric::{axpy, update};
 use crate::privacy::{Gate, Refusal, Released};
 use crate::record;
 use crate::rng::{PublicRng, Random};
+use crate::sent_as_released;
 use std::sync::Arc;
 
 /// The method.
 #[derive(Debug, Clone)]
 pub struct Ifca {
-    model: Parametric,
+    families: Families,
     models: Option<usize>,
     learning_rate: f64,
     work: Work,
-    divide_by_all: bool,
-    summed: bool,
+    divide: Divisor,
+    gradient_scale: GradientScale,
     restarts: u32,
-    start: Start,
+    start: IfcaStart,
+    start_scale: f64,
 }
 
 /// What a client does with the model it picked.
@@ -69,16 +74,8 @@ enum Work {
     Batches(Box<Training>),
 }
 
-/// A client's records for picking, those for mini-batches, and how many rounds a restart has.
-#[derive(Debug)]
-pub struct Mine(Prepared, Option<Records>, u32);
-
-/// Where models begin.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Start {
-    Uniform(f64),
-    Normal(f64),
-}
+/// A client's learner, and how many rounds a restart has.
+pub struct Mine(Box<dyn Learner>, u32);
 
 record! {
     /// The models of the restart that runs, and of the best one that is done.
@@ -106,22 +103,29 @@ impl Ifca {
     }
 
     fn fresh(&self, run: &Run, rng: &mut PublicRng) -> Vec<f64> {
-        if let Parametric::Net(_) = self.model {
-            return (0..self.count(run)).flat_map(|_| self.model.start(run.dimension, rng)).collect();
+        let family = self.families.first();
+        if family.prefers_batches() {
+            return (0..self.count(run)).flat_map(|_| family.start(run.dimension, rng)).collect();
         }
         let draw = |_| match self.start {
-            Start::Uniform(scale) => scale * rng.uniform(),
-            Start::Normal(scale) => scale * rng.normal(),
+            IfcaStart::Uniform => self.start_scale * rng.uniform(),
+            IfcaStart::Normal => self.start_scale * rng.normal(),
         };
         (0..self.count(run) * run.dimension).map(draw).collect()
     }
 
     /// The model with the least loss and that loss; the first of equals.
-    fn pick(&self, mine: &Prepared, models: &[f64], losses: &mut Vec<f64>) -> Option<(usize, f64)> {
-        self.model.objectives(&mine.data, mine.strength, models, losses);
+    fn pick(
+        &self,
+        mine: &dyn Learner,
+        models: &[f64],
+        losses: &mut Vec<f64>,
+        buffers: &mut Buffers,
+    ) -> Option<(usize, f64)> {
+        mine.values(models, losses, buffers).ok()?;
         let best = (0..losses.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b]))?;
         // A number among those of a net: the message stays at four bytes each.
-        self.model.round(losses);
+        self.families.first().round(losses);
         Some((best, losses[best]))
     }
 }
@@ -140,6 +144,8 @@ impl Algorithm for Ifca {
     type Up = Pick;
     type Share = ();
 
+    sent_as_released!();
+
     fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Attempts {
         let targets = at.run.targets.as_ref().map_or(at.members.len(), |targets| targets.len()) as u32;
         Attempts { models: Weights(self.fresh(at.run, rng)), targets, ..Attempts::default() }
@@ -157,16 +163,13 @@ impl Algorithm for Ifca {
                  drawn; set it to {clients} or less"
             ));
         }
-        if let Work::Batches(training) = &self.work { training.suits(federation) } else { Ok(()) }
+        self.families.one_space(federation, run)?;
+        if let Work::Batches(training) = &self.work { training.suits(federation, run) } else { Ok(()) }
     }
 
-    fn phase(&self, server: &Attempts, step: u32, run: &Run) -> Phase {
+    fn phase(&self, _: &Attempts, step: u32, run: &Run) -> Phase {
         let restart = (step - 1) / run.rounds.max(1);
-        if restart < self.restarts && server.failed.is_none() {
-            Phase::Ask(ROUND.part(restart))
-        } else {
-            Phase::Deliver
-        }
+        if restart < self.restarts { Phase::Ask(ROUND.part(restart)) } else { Phase::Deliver }
     }
 
     fn plan(&self, server: &mut Attempts, _: &mut Seats<'_, Picked>, now: Now<'_>) -> Who {
@@ -216,18 +219,23 @@ impl Algorithm for Ifca {
         let d = run.dimension;
         let answers: f64 = (0..sum.len()).map(|cell| sum.weight(cell)).sum();
         let mut loss = 0.0;
-        server.failed = first_diverged(closed);
+        server.failed = Halt::first_diverged(closed);
         for (cell, model) in server.models.chunks_exact_mut(d).enumerate() {
             let Some(total) = sum.sum(cell) else { continue };
             let pickers = sum.weight(cell);
-            let by = if self.divide_by_all { answers } else { pickers };
+            let by = match self.divide {
+                Divisor::Pickers => pickers,
+                Divisor::All => answers,
+            };
             loss += total[d];
             if let Work::Gradient = self.work {
                 axpy(-self.learning_rate / by, &total[..d], model);
+                let parts = pickers / by * self.learning_rate / closed.now.at.members.len() as f64;
+                self.families.first().shrink(model, parts);
             } else {
                 // The mean of (w^i - w_j), with as many of them zero as did not pick j where all are counted.
                 update(model, &total[..d], |w, sum| w + (sum - pickers * w) / by);
-                self.model.round(model);
+                self.families.first().round(model);
             }
         }
         // Restarts are compared by what clients said in the last round.
@@ -246,62 +254,53 @@ impl Algorithm for Ifca {
         }
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Mine, Unsolved> {
-        let batches = matches!(self.work, Work::Batches(_));
-        let records = batches.then(|| self.model.records(data, at.members.len()));
-        Ok(Mine(Prepared::new(&self.model, data, at), records, at.run.rounds))
+    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, member: &Member) -> Result<Mine, Unsolved> {
+        let family = self.families.of(at.run, member.id);
+        Ok(Mine(family.join(data, Terms::among(at.members.len()))?, at.run.rounds))
     }
 
     fn fits_ask(&self, Mine(mine, ..): &Mine, ask: &Ask<'_, Self>) -> bool {
-        let length = self.model.length(&mine.data);
+        let length = mine.dimension();
         let (common, down) = (&ask.common().models, &ask.down().models);
         !common.is_empty() && common.len().is_multiple_of(length) && down.len().is_multiple_of(length)
     }
 
-    fn client(
+    fn client<'g>(
         &self,
-        Mine(mine, records, rounds): &Mine,
+        Mine(mine, rounds): &Mine,
         (): &mut (),
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         spare: Pick,
-    ) -> Result<Released<Pick>, Refusal> {
-        let (models, length) = (&ask.common().models, self.model.length(&mine.data));
+    ) -> Result<Released<'g, Pick>, Refusal> {
+        let (models, length) = (&ask.common().models, mine.dimension());
         let mut numbers = spare.numbers.0;
-        let (picked, loss) = self.pick(mine, models, &mut numbers).ok_or(Refusal::Unsolved)?;
+        let (picked, loss) = self.pick(&**mine, models, &mut numbers, scratch).ok_or(Refusal::Unsolved)?;
         let model = &models[picked * length..(picked + 1) * length];
-        let scale = if self.summed { 0.5 * mine.data.rows() as f64 } else { 1.0 };
+        let scale = self.gradient_scale.factor(mine.rows());
         numbers.clear();
-        match (&self.work, records) {
-            (Work::Gradient, _) => {
+        match &self.work {
+            Work::Gradient => {
                 numbers.resize(length, 0.0);
-                self.model.gradients(&mine.data, mine.strength, model, scale, &mut numbers, gate.work);
+                mine.gradient(model, scale, &mut numbers, scratch)?;
             }
-            (Work::Steps(steps), _) => {
+            Work::Steps(steps) => {
                 numbers.extend_from_slice(model);
                 let mut gradient = vec![0.0; length];
                 for _ in 0..*steps {
-                    self.model.gradients(
-                        &mine.data,
-                        mine.strength,
-                        &numbers,
-                        scale,
-                        &mut gradient,
-                        gate.work,
-                    );
+                    mine.gradient(&numbers, scale, &mut gradient, scratch)?;
                     axpy(-self.learning_rate, &gradient, &mut numbers);
+                    mine.shrink(&mut numbers, self.learning_rate * scale);
                 }
             }
-            (Work::Batches(training), Some(records)) => {
+            Work::Batches(training) => {
                 numbers.extend_from_slice(model);
                 // Every restart begins with the first learning rate.
                 let round = (ask.step() - 1) % (*rounds).max(1) + 1;
                 let mut rng = gate.rng("mini-batches");
-                training
-                    .descend(records, round, None, &mut rng, &mut numbers, gate.bench)
-                    .map_err(|_| Refusal::Diverged)?;
+                training.descend(&**mine, round, None, &mut rng, &mut numbers, scratch)?;
             }
-            (Work::Batches(_), None) => return Err(Refusal::Unsolved),
         }
         numbers.push(loss);
         gate.disclose(
@@ -311,8 +310,8 @@ impl Algorithm for Ifca {
     }
 
     fn personal(&self, Mine(mine, ..): &Mine, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
-        let (models, length) = (&served.down().models, self.model.length(&mine.data));
-        if let Some((picked, _)) = self.pick(mine, models, &mut Vec::new()) {
+        let (models, length) = (&served.down().models, mine.dimension());
+        if let Some((picked, _)) = self.pick(&**mine, models, &mut Vec::new(), &mut Buffers::default()) {
             out("client", &models[picked * length..(picked + 1) * length]);
             out("first", &models[..length]);
         } else {
@@ -330,8 +329,8 @@ impl Algorithm for Ifca {
         Some(Kin { edges: Vec::new(), clusters: clusters? })
     }
 
-    fn complaint(&self, server: &Attempts) -> Option<String> {
-        server.failed.map(diverged)
+    fn complaint(&self, server: &Attempts) -> Option<Halt> {
+        server.failed.map(|client| Halt::Diverged { client })
     }
 
     fn advice(&self) -> &'static str {

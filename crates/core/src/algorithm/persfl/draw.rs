@@ -3,26 +3,40 @@
 use super::client_of;
 use crate::algorithm::Run;
 use crate::algorithm::candidates;
+use crate::choice;
 use crate::federation::{Federation, Member};
 use crate::rng::{PublicRng, Random};
 
-/// Who may be drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sampling {
-    /// Anybody else.
-    Uniform,
-    /// Anybody else of the roster's own cluster.
-    Cluster,
-    /// Those that were worth most, and those of which little is known.
-    Bandit,
-    /// The same for a while; then groups of kin train together.
-    Graph,
+choice! {
+    /// Who may be drawn.
+    pub enum Sampling {
+        /// Anybody else.
+        Uniform = "uniform",
+        /// Anybody else of the roster's own cluster.
+        Cluster = "cluster",
+        /// Those that were worth most, and those of which little is known.
+        Bandit = "bandit",
+        /// The same for a while; then groups of kin train together.
+        Graph = "graph",
+    }
 }
 
 impl Sampling {
     /// Whether rewards decide who is asked, so that targets tell all their losses.
     pub(super) fn remembers(self) -> bool {
         matches!(self, Sampling::Bandit | Sampling::Graph)
+    }
+
+    /// How many candidates are asked where nobody says.
+    pub(super) fn candidates(self) -> u32 {
+        // Rewards make small draws worth while.
+        if self.remembers() { 5 } else { 20 }
+    }
+
+    /// The size of a step where nobody says.
+    pub(super) fn learning_rate(self) -> f64 {
+        // With rewards the steps of several kin are averaged: they can be longer.
+        if self.remembers() { 0.1 } else { 0.01 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::draw::{self, Sampling};
 use super::{CAP, Central, GOOD, PROBE, PersFl, Seat, client_of, single, target_of, worth};
-use crate::algorithm::{Now, Run, Seats, Who};
+use crate::algorithm::{Accept, Now, Run, Seats, Who};
 use crate::federation::Member;
 use crate::numeric::{extend_with, update};
 
@@ -64,6 +64,12 @@ impl PersFl {
         w - self.learning_rate * g
     }
 
+    /// What a step does to a regulariser with kinks, of which a client has one of so many parts.
+    #[inline]
+    pub(super) fn shrink(&self, w: &mut [f64], clients: usize) {
+        self.families.first().shrink(w, self.learning_rate / clients as f64);
+    }
+
     /// Whether a step belongs to the groups.
     pub(super) fn grouped(&self, step: u32) -> bool {
         self.sampling == Sampling::Graph && step > 2 * self.warm_up
@@ -97,7 +103,9 @@ impl PersFl {
             out.extend_from_slice(server.groups.sent(member.id as usize, d));
         } else if let Some(target) = target_of(now.at.run, member.id) {
             for (_, gradient) in self.offers(server, d, target) {
+                let from = out.len();
                 extend_with(out, model(target), gradient, |w, g| self.stepped(w, g));
+                self.shrink(&mut out[from..], now.at.members.len());
             }
             if self.sampling.remembers() {
                 out.extend_from_slice(model(target));
@@ -122,7 +130,7 @@ impl PersFl {
             let (losses, before) = seat.numbers.split_at(seat.offered as usize);
             let before = before.first().copied().unwrap_or(f64::NAN);
             let least = losses[seat.choice as usize];
-            let accepted = !self.guarded || seat.watch.accepts(least);
+            let accepted = self.accept == Accept::Paper || seat.watch.accepts(least);
             // The loss is convex, or nearly so: the mean of good steps is at least as good as they are on average.
             let good = |loss: f64| loss <= GOOD * least;
             let share = self.learning_rate / losses.iter().filter(|loss| good(**loss)).count() as f64;
@@ -132,10 +140,14 @@ impl PersFl {
                     update(model, gradient, |w, g| w - share * g);
                 }
             }
-        } else if !self.guarded || seat.watch.accepts(seat.numbers[0]) {
+            if accepted {
+                self.shrink(model, clients);
+            }
+        } else if self.accept == Accept::Paper || seat.watch.accepts(seat.numbers[0]) {
             let chosen = self.offers(server, run.dimension, target).nth(seat.choice as usize);
             if let Some((_, gradient)) = chosen {
                 update(model, gradient, |w, g| self.stepped(w, g));
+                self.shrink(model, clients);
             }
         }
         (server.models, server.worth) = (models, worth);

@@ -41,17 +41,21 @@ mod groups;
 mod settings;
 mod worth;
 
-use super::guard::Watch;
-use super::prepared::Prepared;
+use super::guard::{Accept, Watch};
+use super::scale::GradientScale;
 use super::{Algorithm, Ask, Cells, Closed, Kin, Label, Now, Personal, Phase, Run, Seats, ServerView, Who};
+use crate::buffers::Buffers;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
-use crate::model::{Parametric, Unsolved};
+use crate::learner::{Families, Learner, Terms};
+use crate::model::Unsolved;
 use crate::privacy::{Gate, Refusal, Released};
 use crate::record;
 use crate::rng::{PublicRng, Random};
-use draw::Sampling;
+use crate::sent_as_released;
+pub use draw::Sampling;
 use groups::{Groups, World};
+pub use settings::{PersFlSettings, PersFlStart};
 use std::sync::Arc;
 use worth::Worth;
 
@@ -76,24 +80,16 @@ const GOOD: f64 = 2.0;
 /// The method.
 #[derive(Debug, Clone)]
 pub struct PersFl {
-    model: Parametric,
+    families: Families,
     candidates: u32,
     learning_rate: f64,
     sampling: Sampling,
-    guarded: bool,
-    summed: bool,
-    start: Start,
+    accept: Accept,
+    gradient_scale: GradientScale,
+    start: PersFlStart,
     /// Rounds of probing before groups are formed, where they are.
     warm_up: u32,
     watched: bool,
-}
-
-/// Where models begin.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Start {
-    Zero,
-    Uniform,
-    Normal,
 }
 
 record! {
@@ -160,7 +156,7 @@ impl Algorithm for PersFl {
     const VERSION: u16 = 3;
     const LABELS: &'static [&'static str] = &["probe", "select", "gather", "check"];
     const PERSONAL: &'static [&'static str] = &["client"];
-    type Local = Prepared;
+    type Local = Box<dyn Learner>;
     type Memory = ();
     type Server = Central;
     type Seat = Seat;
@@ -169,13 +165,15 @@ impl Algorithm for PersFl {
     type Up = Up;
     type Share = ();
 
+    sent_as_released!();
+
     fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Central {
         let targets = at.run.targets.as_ref().map_or(at.members.len(), |targets| targets.len());
         let mut models = vec![0.0; targets * at.run.dimension];
         match self.start {
-            Start::Zero => {}
-            Start::Uniform => models.iter_mut().for_each(|w| *w = rng.uniform()),
-            Start::Normal => models.iter_mut().for_each(|w| *w = rng.normal()),
+            PersFlStart::Zero => {}
+            PersFlStart::Uniform => models.iter_mut().for_each(|w| *w = rng.uniform()),
+            PersFlStart::Normal => models.iter_mut().for_each(|w| *w = rng.normal()),
         }
         let clients = at.members.len();
         let worth =
@@ -188,6 +186,7 @@ impl Algorithm for PersFl {
     }
 
     fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.families.one_space(federation, run)?;
         draw::possible(self.sampling, self.candidates, federation, run)?;
         let clients = federation.members().len();
         if self.sampling.remembers() && clients > MOST_PAIRED {
@@ -304,7 +303,10 @@ impl Algorithm for PersFl {
         if self.grouped(closed.now.step) {
             let mut answers: Vec<&[f64]> = vec![&[]; members.len()];
             closed.values().for_each(|position| answers[position] = &seats.get(position).numbers);
-            let world = World { members, warm: &server.models, d: run.dimension, rate: self.learning_rate };
+            let parts = members.len() as f64;
+            let shrink = |w: &mut [f64], rate: f64| self.families.first().shrink(w, rate / parts);
+            let rate = self.learning_rate;
+            let world = World { members, warm: &server.models, d: run.dimension, rate, shrink: &shrink };
             server.groups.close(&answers, &world);
             return;
         }
@@ -319,42 +321,48 @@ impl Algorithm for PersFl {
         }
     }
 
-    fn join(&self, data: &Arc<Dataset>, at: ServerView<'_>, _: &Member) -> Result<Prepared, Unsolved> {
-        Ok(Prepared::new(&self.model, data, at))
+    fn join(
+        &self,
+        data: &Arc<Dataset>,
+        at: ServerView<'_>,
+        member: &Member,
+    ) -> Result<Self::Local, Unsolved> {
+        self.families.of(at.run, member.id).join(data, Terms::among(at.members.len()))
     }
 
-    fn fits_ask(&self, mine: &Prepared, ask: &Ask<'_, Self>) -> bool {
-        let length = self.model.length(&mine.data);
+    fn fits_ask(&self, mine: &Self::Local, ask: &Ask<'_, Self>) -> bool {
+        let length = mine.dimension();
         let broadcast = ask.common().model.len();
         ask.down().models.len().is_multiple_of(length) && (broadcast == 0 || broadcast == length)
     }
 
-    fn client(
+    fn client<'g>(
         &self,
-        mine: &Prepared,
+        mine: &Self::Local,
         (): &mut (),
         ask: Ask<'_, Self>,
-        gate: &mut Gate<'_>,
+        gate: &mut Gate<'g>,
+        scratch: &mut Buffers,
         spare: Up,
-    ) -> Result<Released<Up>, Refusal> {
+    ) -> Result<Released<'g, Up>, Refusal> {
         let (models, mut numbers) = (&ask.down().models, spare.numbers);
         if ask.label() == PROBE {
             let broadcast = &ask.common().model;
             let models = if broadcast.is_empty() { models } else { broadcast };
-            let scale = if self.summed { 0.5 * mine.data.rows() as f64 } else { 1.0 };
+            let scale = self.gradient_scale.factor(mine.rows());
             numbers.resize(models.len(), 0.0);
-            self.model.gradients(&mine.data, mine.strength, models, scale, &mut numbers, gate.work);
+            mine.gradients(models, scale, &mut numbers, scratch)?;
             return gate.disclose("gradients", Up { choice: 0, numbers });
         }
         if ask.label() == GATHER {
             numbers.resize(models.len(), 0.0);
-            self.model.gradients(&mine.data, mine.strength, models, 1.0, &mut numbers, gate.work);
+            mine.gradients(models, 1.0, &mut numbers, scratch)?;
             let mut loss = Vec::new();
-            self.model.objectives(&mine.data, mine.strength, models, &mut loss);
+            mine.values(models, &mut loss, scratch)?;
             numbers.extend(loss);
             return gate.disclose("gradient and loss", Up { choice: 0, numbers });
         }
-        self.model.objectives(&mine.data, mine.strength, models, &mut numbers);
+        mine.values(models, &mut numbers, scratch)?;
         if ask.label() == CHECK {
             return gate.disclose("losses of models", Up { choice: 0, numbers });
         }
@@ -371,7 +379,7 @@ impl Algorithm for PersFl {
         gate.disclose("choice and loss", Up { choice: choice as u32, numbers })
     }
 
-    fn personal(&self, _: &Prepared, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
+    fn personal(&self, _: &Self::Local, (): &(), served: Ask<'_, Self>, out: &mut Personal<'_>) {
         out("client", &served.down().models);
     }
 

@@ -173,6 +173,8 @@ mod tests {
             privacy: Privacy::None,
             targets: targets.map(Into::into),
             kin: None,
+            columns: None,
+            learners: None,
         }
     }
 

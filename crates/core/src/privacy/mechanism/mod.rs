@@ -24,6 +24,7 @@ mod symmetric;
 use super::bound::{Bound, Trust};
 use super::gate::Refusal;
 use super::ledger::Cost;
+use crate::choice;
 use crate::rng::{PrivateRng, Random};
 use grid::Grid;
 pub use sampled::SampledSum;
@@ -61,36 +62,21 @@ pub trait Mechanism: sealed::Sealed {
     fn apply(&self, value: &mut Self::Value, noise: &mut PrivateRng) -> Result<(), Refusal>;
 }
 
-/// What draws the noise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sampler {
-    /// The exact discrete Gaussian on a grid of 2^k.
-    #[default]
-    Discrete,
-    /// Floating-point numbers, whose gaps leak: for simulations.
-    Float,
-    /// No noise, and the grid skipped: the private path of a run with nothing added. Not private.
-    None,
+choice! {
+    /// What draws the noise.
+    #[derive(Default)]
+    pub enum Sampler {
+        /// The exact discrete Gaussian on a grid of 2^k.
+        #[default]
+        Discrete = "discrete",
+        /// Floating-point numbers, whose gaps leak: for simulations.
+        Float = "float",
+        /// No noise, and the grid skipped: the private path of a run with nothing added. Not private.
+        None = "none",
+    }
 }
 
 impl Sampler {
-    /// The words of `[privacy] sampler`.
-    pub const WORDS: &'static [&'static str] = &["discrete", "float", "none"];
-
-    /// The sampler of a word.
-    pub fn of(word: &str) -> Option<Self> {
-        [Sampler::Discrete, Sampler::Float, Sampler::None].into_iter().find(|known| known.word() == word)
-    }
-
-    /// Its word in a config.
-    pub fn word(self) -> &'static str {
-        match self {
-            Sampler::Discrete => "discrete",
-            Sampler::Float => "float",
-            Sampler::None => "none",
-        }
-    }
-
     /// Whether this is the name of Gaussian noise in a ledger.
     pub fn is_gaussian(name: &str) -> bool {
         [Sampler::Discrete, Sampler::Float].iter().any(|sampler| sampler.name() == name)

@@ -123,8 +123,7 @@ impl SampledSum {
     pub(crate) fn holds(&self, records: usize) -> bool {
         match &self.shield {
             Some(Shield { clip, gaussian: Gaussian { noise: Noise::Grid(grid), .. }, .. }) => {
-                let longest =
-                    clip.bound().value() / grid.step() + Vec::<f64>::coordinates(self.length).sqrt();
+                let longest = clip.norm() / grid.step() + Vec::<f64>::coordinates(self.length).sqrt();
                 records as f64 * longest < EXACT
             }
             _ => true,
@@ -141,7 +140,7 @@ impl SampledSum {
     /// to refuse would tell that such a record is there.
     pub(crate) fn add(&self, one: &mut [f64], total: &mut [f64]) {
         if let Some(shield) = &self.shield {
-            if shield.clip.apply(one).is_err() && shield.clip.bound().value().is_finite() {
+            if shield.clip.apply(one).is_err() && shield.clip.norm().is_finite() {
                 return;
             }
             if let Noise::Grid(grid) = &shield.gaussian.noise {

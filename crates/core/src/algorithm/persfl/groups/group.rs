@@ -1,6 +1,6 @@
 //! One group: its step, whether it rests, and how it would be halved.
 
-use super::{Group, STILL};
+use super::{Group, STILL, World};
 use crate::federation::Member;
 use crate::numeric::{axpy, dot, norm2, scale};
 
@@ -30,7 +30,8 @@ impl Group {
     }
 
     /// One step along the members' mean gradient.
-    pub(super) fn step(&mut self, answers: &[&[f64]], base: f64) {
+    pub(super) fn step(&mut self, answers: &[&[f64]], world: &World<'_>) {
+        let base = world.rate;
         let Some(mut gradient) = self.mean(answers) else { return };
         gradient.pop();
         let mut rate = base;
@@ -46,6 +47,7 @@ impl Group {
         }
         self.old_model.clone_from(&self.model);
         axpy(-rate, &gradient, &mut self.model);
+        (world.shrink)(&mut self.model, rate);
         self.old_gradient = gradient;
     }
 

@@ -222,11 +222,11 @@ impl Groups {
     fn train(&mut self, answers: &[&[f64]], world: &World<'_>) {
         for (number, group) in self.list.iter_mut().enumerate() {
             if self.trials.iter().all(|trial| trial.group as usize != number) {
-                group.step(answers, world.rate);
+                group.step(answers, world);
             }
         }
         for trial in &mut self.trials {
-            trial.halves.iter_mut().for_each(|half| half.step(answers, world.rate));
+            trial.halves.iter_mut().for_each(|half| half.step(answers, world));
         }
         self.left = self.left.saturating_sub(1);
         if self.left == 0 {
@@ -249,6 +249,8 @@ pub(super) struct World<'a> {
     pub(super) d: usize,
     /// The step size to begin with.
     pub(super) rate: f64,
+    /// What a step of this size does to a regulariser with kinks.
+    pub(super) shrink: &'a dyn Fn(&mut [f64], f64),
 }
 
 /// The first of the least values.

@@ -1,0 +1,85 @@
+//! The `fedkin` command: personal models for the members of a federation, learnt together over a graph.
+//!
+//! A program with methods of its own calls [`main`] with its own registry and has every command for them.
+//!
+//! Every command reads its arguments, calls the library and shows what came back; there is no method, no file
+//! format and no arithmetic here. Exit codes are listed in `fedkin --help`.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod about;
+mod args;
+mod audit;
+mod comparison;
+mod data;
+mod failure;
+mod graph;
+mod input;
+mod ledger;
+mod network;
+mod new;
+mod number;
+mod output;
+mod privacy;
+mod progress;
+mod provision;
+mod results;
+mod run;
+
+use args::{Args, Command, ConfigCommand};
+use clap::Parser;
+use failure::Failure;
+use fedkin_experiment::Registry;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+
+/// The command line, for what this registry holds.
+pub fn main(registry: &Registry) -> ExitCode {
+    if lacks_avx2() {
+        let text = "this build needs a processor with AVX2: build again with RUSTFLAGS=\"\" for this one";
+        let failure = Failure::Usage(text.into());
+        output::complain(&failure);
+        return ExitCode::from(failure.exit_code());
+    }
+    // A panic is a defect, and it must not look like a usage error to a script.
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| dispatch(registry, Args::parse())));
+    match result {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            output::complain(&failure);
+            ExitCode::from(failure.exit_code())
+        }
+        Err(_) => ExitCode::from(failure::UNEXPECTED),
+    }
+}
+
+/// Builds for x86-64 use AVX2 (docs/decisions/0009). The standard detection macro is true by definition in
+/// such a build, so the processor's own list is read where the system shows it.
+fn lacks_avx2() -> bool {
+    cfg!(all(target_arch = "x86_64", target_feature = "avx2"))
+        && std::fs::read_to_string("/proc/cpuinfo")
+            .is_ok_and(|text| text.contains("flags") && !text.contains(" avx2"))
+}
+
+fn dispatch(registry: &Registry, args: Args) -> Result<(), Failure> {
+    match args.command {
+        Command::Demo(args) => comparison::demo(registry, &args),
+        Command::New(args) => new::new(&args),
+        Command::Run(args) => run::run(registry, &args),
+        Command::Reproduce(args) => comparison::reproduce(registry, &args),
+        Command::Report(args) => results::report(&args),
+        Command::Predict(args) => results::predict(registry, &args),
+        Command::Audit(args) => audit::audit(registry, &args),
+        Command::Provision(args) => provision::provision(registry, &args),
+        Command::Server(args) => network::server(registry, &args),
+        Command::Client(args) => network::client(registry, &args),
+        Command::Status(args) => network::status(registry, &args),
+        Command::Privacy(command) => privacy::privacy(registry, &command),
+        Command::Ledger(args) => ledger::ledger(&args),
+        Command::Graph(command) => graph::graph(&command),
+        Command::Algorithms(args) => about::algorithms(registry, &args),
+        Command::Data(command) => data::data(registry, &command),
+        Command::Config(ConfigCommand::Check(args)) => about::check(registry, &args),
+        Command::Config(ConfigCommand::Reference) => about::reference(registry),
+        Command::Completions(args) => about::completions(&args),
+    }
+}

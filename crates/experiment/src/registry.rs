@@ -1,0 +1,99 @@
+//! What a config may name. A program adds rows of its own and hands the registry to whatever reads configs.
+
+use crate::config::{self, Tables};
+use fedkin_core::Registry as Core;
+use fedkin_core::algorithm::registry::{Methods, Row};
+use fedkin_core::denoise;
+use fedkin_core::learner::LearnerRow;
+use fedkin_core::params::Param;
+use fedkin_core::table::TableError;
+use fedkin_data::{GRAPH_PARAMS, PartitionRow, Registry as Data, SourceRow};
+use std::sync::Arc;
+
+/// All tables of rows that a config chooses from.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    core: Arc<Core>,
+    data: Arc<Data>,
+    /// The same as the config check lists them.
+    methods: Vec<config::Row<'static>>,
+    learners: Vec<config::Row<'static>>,
+    sources: Vec<config::Row<'static>>,
+}
+
+impl Registry {
+    /// What comes with Fedkin.
+    pub fn native() -> Self {
+        let (methods, learners, sources) = Default::default();
+        let (core, data) = (Arc::new(Core::native()), Arc::new(Data::native()));
+        let mut registry = Self { core, data, methods, learners, sources };
+        registry.list();
+        registry
+    }
+
+    fn list(&mut self) {
+        self.methods = self.core.methods.iter().map(|row| (row.name, row.summary, row.params)).collect();
+        self.learners = self.core.learners.iter().map(|row| (row.name, row.summary, row.params)).collect();
+        // A registry is made once and lasts as long as the program.
+        let params = |row: &SourceRow| -> &'static [Param] { self.data.params(row).leak() };
+        self.sources = self.data.sources.iter().map(|row| (row.name, row.summary, params(row))).collect();
+    }
+
+    /// Data sources and partitioners.
+    pub fn data(&self) -> &Arc<Data> {
+        &self.data
+    }
+
+    /// Adds a data source; a name that is there already is refused.
+    pub fn add_source(&mut self, row: SourceRow) -> Result<(), TableError> {
+        Arc::make_mut(&mut self.data).sources.add(row)?;
+        self.list();
+        Ok(())
+    }
+
+    /// Adds a partitioner; a name that is there already is refused.
+    pub fn add_partitioner(&mut self, row: PartitionRow) -> Result<(), TableError> {
+        Arc::make_mut(&mut self.data).partitioners.add(row)?;
+        self.list();
+        Ok(())
+    }
+
+    /// Methods, learners and denoisers.
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The methods.
+    pub fn methods(&self) -> &Methods {
+        &self.core.methods
+    }
+
+    /// Adds a method; a name that is there already is refused.
+    pub fn add_method(&mut self, row: Row) -> Result<(), TableError> {
+        Arc::make_mut(&mut self.core).methods.add(row)?;
+        self.list();
+        Ok(())
+    }
+
+    /// Adds a learner; a name that is there already is refused.
+    pub fn add_learner(&mut self, row: LearnerRow) -> Result<(), TableError> {
+        Arc::make_mut(&mut self.core).learners.add(row)?;
+        self.list();
+        Ok(())
+    }
+
+    /// Adds a denoiser; a name that is there already is refused.
+    pub fn add_denoiser(&mut self, row: denoise::Row) -> Result<(), TableError> {
+        Arc::make_mut(&mut self.core).denoisers.add(row)
+    }
+
+    /// The tables that a config is checked against.
+    pub fn tables(&self) -> Tables<'_> {
+        Tables {
+            sources: &self.sources,
+            algorithms: &self.methods,
+            models: &self.learners,
+            topology: GRAPH_PARAMS,
+        }
+    }
+}

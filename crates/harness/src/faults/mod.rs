@@ -1,0 +1,136 @@
+//! Faults by the thousand: whole federations over a broker that loses, doubles, delays, reorders and damages
+//! messages, with nodes that crash between any two effects, full disks and cut lines, all from one seed.
+//! After every schedule the invariants of the protocol hold, and the bits are those of the unfaulted run.
+
+mod checks;
+mod delivery;
+mod flaws;
+mod mutants;
+mod network;
+mod replay;
+mod scenario;
+mod trouble;
+mod world;
+
+pub use checks::{DATA, RUN};
+pub use flaws::Flaw;
+pub use mutants::{MISTAKES, Mistake};
+pub use network::Rates;
+pub use scenario::{Scenario, Unfaulted};
+pub use world::{Disk, Stats};
+
+use crate::worlds::small;
+use checks::{Checks, Violation};
+use fedkin_core::algorithm::registry::Methods;
+use fedkin_core::params::Value;
+use fedkin_core::round::mutants::with;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use world::World;
+
+/// Which schedules are played.
+#[derive(Debug, Clone)]
+pub struct Schedules {
+    /// A schedule each; the methods take turns.
+    pub seeds: Range<u64>,
+    /// Whether steps close without those who are late, or wait for everybody.
+    pub deadline: bool,
+}
+
+/// What broke, and the last events before it.
+enum Broken {
+    Config(String),
+    Invariant(Violation, String),
+}
+
+fn played(scenario: &Scenario, mistake: Option<Mistake>) -> Result<Stats, Broken> {
+    let method = scenario.method().map_err(Broken::Config)?;
+    let reference = scenario.strict().then(|| scenario.reference(&method)).transpose();
+    let reference = reference.map_err(Broken::Config)?;
+    let budget = scenario.world.run.privacy.budget_units();
+    let checks = Checks::new(&scenario.world.federation, budget, reference.as_ref());
+    let mut world = World::new(method, scenario, checks, mistake);
+    let ended = with(Mistake::inside(mistake), || {
+        world.run()?;
+        match &reference {
+            Some(reference) => world.equals(reference),
+            None => world.equals_replay(),
+        }
+    });
+    ended.map_err(|violation| Broken::Invariant(violation, world.story()))?;
+    Ok(world.stats)
+}
+
+/// Plays one schedule; where an invariant breaks, says which, with the story and how to see it again.
+pub fn play(scenario: &Scenario, mistake: Option<Mistake>) -> Result<Stats, (&'static str, String)> {
+    let mode = if scenario.strict() { "strict" } else { "deadline" };
+    let told = |name: &str, text: &str, story: &str| {
+        format!(
+            "{name} broken ({mode}, seed {seed}, {}): {text}\n{story}\nrepeat with the seeds {seed}..{}",
+            scenario.row.name,
+            scenario.seed + 1,
+            seed = scenario.seed
+        )
+    };
+    match catch_unwind(AssertUnwindSafe(|| played(scenario, mistake))) {
+        Ok(Ok(stats)) => Ok(stats),
+        Ok(Err(Broken::Invariant(broken, story))) => {
+            Err((broken.invariant, told(broken.invariant, &broken.text, &story)))
+        }
+        Ok(Err(Broken::Config(text))) => Err(("config", told("config", &text, ""))),
+        Err(_) => Err(("panic", told("panic", "a node panicked, see above", ""))),
+    }
+}
+
+/// Plays many schedules of these methods on all cores; fails with the story of the first seed that broke something.
+pub fn faults(methods: &Arc<Methods>, schedules: &Schedules) -> Result<Vec<Stats>, String> {
+    let next = AtomicU64::new(schedules.seeds.start);
+    let broken: Mutex<Option<(u64, String)>> = Mutex::new(None);
+    let all: Mutex<Vec<Stats>> = Mutex::new(Vec::new());
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= schedules.seeds.end || broken.lock().unwrap().is_some() {
+                break;
+            }
+            match play(&Scenario::new(methods, seed, schedules.deadline), None) {
+                Ok(stats) => done.push(stats),
+                Err((_, text)) => {
+                    let mut broken = broken.lock().unwrap();
+                    if broken.as_ref().is_none_or(|(first, _)| seed < *first) {
+                        *broken = Some((seed, text));
+                    }
+                }
+            }
+        }
+        all.lock().unwrap().extend(done);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    match broken.into_inner().unwrap() {
+        Some((_, text)) => Err(text),
+        None => Ok(all.into_inner().unwrap()),
+    }
+}
+
+/// Runs a method on larger federations in one process and behind messages that are late, doubled and reordered: the
+/// bits are the same, and something was learnt. Simulation-only methods, too.
+pub fn conformance(methods: &Arc<Methods>, name: &str, set: &[(&str, Value)]) -> Result<(), String> {
+    let row = *methods.find(name).map_err(|error| error.to_string())?;
+    for world in [small(1, 30, 8, 12), small(2, 30, 8, 12).some(2)] {
+        let world = world.methods(methods);
+        let scenario = Scenario::of(row, &world, world.run.seed, set);
+        let reference = scenario.reference(&scenario.method()?)?;
+        if reference.models.iter().filter_map(|models| models.first()).flatten().all(|bits| *bits == 0) {
+            return Err(format!("{name} learnt nothing"));
+        }
+        play(&scenario, None).map_err(|(_, text)| text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! What a seed stands for: a small federation, a method, a mode and how much goes wrong.
+
+use super::checks::{RUN, Reference};
+use super::flaws::Flaw;
+use super::network::Rates;
+use crate::worlds::{Small, bits, names, records, ridge, world};
+use fedkin_core::algorithm::registry::{Methods, Row};
+use fedkin_core::graph::Topology;
+use fedkin_core::params::{Value, Values};
+use fedkin_core::privacy::Sampler;
+use fedkin_core::rng::{PublicRng, Random};
+use fedkin_core::round::{AnyMethod, Blueprint, Fault, Live, Mode, Progress, Serial, Stop, Verdict};
+use fedkin_core::{Entry, Federation};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A small federation with a method, and what goes wrong in it.
+#[derive(Debug)]
+pub struct Scenario {
+    /// All that happens follows from it.
+    pub seed: u64,
+    /// The method.
+    pub row: Row,
+    /// Its parameters.
+    pub values: Values,
+    /// The federation as the method sees it.
+    pub world: Small,
+    /// When steps close.
+    pub mode: Mode,
+    /// How often something goes wrong.
+    pub rates: Rates,
+    /// How long things go wrong, in ticks.
+    pub trouble: u64,
+    /// The only trouble is that the broker loses everything, now and then.
+    pub wipes_only: bool,
+    /// In deadline mode: once in so many ticks the time of some server is up.
+    pub(crate) hurry: u32,
+    /// Clients that fall silent for ever, and when; pairs of servers that are cut for ever.
+    pub(crate) silent: Vec<(u32, u64)>,
+    pub(crate) severed: Vec<(u32, u32)>,
+}
+
+/// How a run ended in one process.
+#[derive(Debug, Clone)]
+pub struct Unfaulted {
+    /// What became of the clients: of every step, server and client.
+    pub verdicts: Vec<Verdict>,
+    /// Why it could not go on, where it could not.
+    pub stop: Option<Stop>,
+}
+
+fn federation(rng: &mut PublicRng, rounds: u32, seed: u64) -> Small {
+    let servers = 1 + rng.below(4);
+    let (clients, dimension) = (5 + rng.below(8), 3 + rng.below(4) as usize);
+    let clusters = 1 + rng.below(3);
+    let models: Vec<Vec<f64>> =
+        (0..clusters).map(|_| (0..dimension).map(|_| rng.normal()).collect()).collect();
+    let (mut entries, mut data) = (Vec::new(), Vec::new());
+    for k in 0..clients {
+        let samples = 1 + rng.below(4);
+        let cluster = if k < clusters { k } else { rng.below(clusters) };
+        data.push(Arc::new(records(rng, samples, &models[cluster as usize], false)));
+        // Sometimes a server is left without clients.
+        entries.push(Entry { name: format!("c{k:02}"), server: rng.below(servers), cluster, samples });
+    }
+    let graph = match rng.below(3) {
+        _ if servers == 1 => Topology::none(1),
+        0 => Topology::ring(servers as usize),
+        1 => Topology::star(servers as usize),
+        _ => Topology::complete(servers as usize),
+    };
+    let (servers, clusters) = (names("s", servers as usize), names("q", clusters as usize));
+    let (federation, _) = Federation::new(entries, servers, clusters, graph).unwrap();
+    world(federation, data, ridge(0.01), seed, rounds)
+}
+
+fn has(row: &Row, key: &str) -> bool {
+    row.params.iter().any(|param| param.name == key)
+}
+
+/// Worlds are small: a target asks two others, and clients with a record or two are steep.
+fn few(row: &Row, mut set: BTreeMap<String, Value>) -> Values {
+    let mut smaller = vec![
+        ("candidates", Value::Integer(2)),
+        ("inner_rate", Value::Number(0.01)),
+        ("personal_rate", Value::Number(0.02)),
+    ];
+    if has(row, "batch") && !has(row, "sampling_rate") {
+        smaller.extend([("learning_rate", Value::Number(0.01)), ("batch", Value::Integer(2))]);
+    }
+    for (key, value) in smaller.into_iter().filter(|(key, _)| has(row, key)) {
+        set.entry(key.into()).or_insert(value);
+    }
+    Values::check(row.params, &set).unwrap()
+}
+
+/// The same world under this privacy, where the method has a mechanism for it.
+fn if_taken(row: &Row, values: &Values, plain: Small, private: impl FnOnce(Small) -> Small) -> Small {
+    let tried = private(plain.clone());
+    if row.build(values, &tried.arranged(row.name).context).is_ok() { tried } else { plain }
+}
+
+impl Scenario {
+    /// What a seed stands for: one of these methods, in turn.
+    pub fn new(methods: &Arc<Methods>, seed: u64, deadline: bool) -> Self {
+        let mut rng = PublicRng::named(seed, "fault scenario", 0, u32::from(deadline));
+        let rounds = 3 + rng.below(4);
+        Self::sized(methods, seed, deadline, rounds, &mut rng)
+    }
+
+    /// The same with so many rounds; everything else is drawn.
+    pub fn sized(
+        methods: &Arc<Methods>,
+        seed: u64,
+        deadline: bool,
+        rounds: u32,
+        rng: &mut PublicRng,
+    ) -> Self {
+        let mut world = federation(rng, rounds, seed).methods(methods);
+        // A round costs a little more than 0.01: the budget lasts for all of them, or two or three, or one.
+        let budget = [None, Some(0.035), Some(0.025), Some(0.0105)][rng.below(4) as usize];
+        let rows: Vec<&Row> = methods.iter().filter(|row| !row.simulation_only).collect();
+        let row = *rows[seed as usize % rows.len()];
+        let values = few(&row, BTreeMap::new());
+        world = if has(&row, "sampling_rate") {
+            world.dp_sgd(0.5, 14.0, budget, Sampler::Discrete)
+        } else if row.graphs && rng.below(2) == 0 {
+            // Every round asks everybody; with noise only the first does.
+            world
+        } else {
+            if_taken(&row, &values, world, |world| world.zcdp(0.01, 0.98, 0.05, budget))
+        };
+        if rng.below(2) == 0 {
+            world = world.some(1 + rng.below(4));
+        }
+        let mut world = world.arranged(row.name);
+        let mut rates = Rates::draw(rng);
+        let wipes_only = rng.below(12) == 0;
+        if wipes_only {
+            rates = Rates { wipe: 40, ..Rates::default() };
+        }
+        let trouble = u64::from(100 + rng.below(2000));
+        let mode = if deadline {
+            Mode::Deadline { quorum: [0.3, 0.7, 1.0][rng.below(3) as usize] }
+        } else {
+            Mode::Strict
+        };
+        let (mut silent, mut severed) = (Vec::new(), Vec::new());
+        if deadline {
+            let clients = world.federation.members().len() as u32;
+            silent = (0..rng.below(3)).map(|_| (rng.below(clients), u64::from(rng.below(800)))).collect();
+            severed = world.federation.topology().edges().filter(|_| rng.below(4) == 0).collect();
+        }
+        let hurry = [60, 200, 600][rng.below(3) as usize];
+        if has(&row, "targets") && rng.below(2) == 0 {
+            // One target: its model is broadcast.
+            world.run.targets = Some([rng.below(world.federation.members().len() as u32)].into());
+        }
+        let mut scenario =
+            Self { seed, row, values, world, mode, rates, trouble, wipes_only, hurry, silent, severed };
+        if rng.below(8) == 0 {
+            let sound = (scenario.world.data.clone(), scenario.world.run.max_norm2);
+            Flaw::draw(rng, sound.0.len() as u32).spoil(&mut scenario.world);
+            if !scenario.begins() {
+                (scenario.world.data, scenario.world.run.max_norm2) = sound;
+            }
+        }
+        scenario
+    }
+
+    /// A method on a world of its own, with late, doubled and reordered messages and nothing worse.
+    pub fn of(row: Row, world: &Small, seed: u64, set: &[(&str, Value)]) -> Self {
+        let set = set.iter().map(|(key, value)| ((*key).to_string(), value.clone())).collect();
+        Self {
+            seed,
+            row,
+            values: few(&row, set),
+            world: world.arranged(row.name),
+            mode: Mode::Strict,
+            rates: Rates { twice: 8, delay: 10, ..Rates::default() },
+            trouble: u64::MAX,
+            wipes_only: false,
+            hurry: 0,
+            silent: Vec::new(),
+            severed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn strict(&self) -> bool {
+        self.mode == Mode::Strict
+    }
+
+    /// The method, built.
+    pub(crate) fn method(&self) -> Result<Arc<dyn AnyMethod>, String> {
+        self.row.build(&self.values, &self.world.context)
+    }
+
+    /// What nodes are built from.
+    pub(crate) fn blueprint(&self, method: &Arc<dyn AnyMethod>) -> Blueprint<'_> {
+        Blueprint {
+            algorithm: self.row.name,
+            method: Arc::clone(method),
+            run: &self.world.run,
+            federation: &self.world.federation,
+            fingerprint: RUN,
+        }
+    }
+
+    /// The run in one process, before its first step.
+    fn start(&self, method: &Arc<dyn AnyMethod>) -> Result<Box<dyn Live>, String> {
+        let Small { federation, data, run, .. } = &self.world;
+        let live = Arc::clone(method).simulate(run.clone(), federation, data, Arc::new(Serial));
+        live.map_err(|fault| fault.to_string())
+    }
+
+    /// Whether the method can begin at all: some refuse spoilt records when clients join, in both drivers.
+    pub fn begins(&self) -> bool {
+        self.method().and_then(|method| self.start(&method)).is_ok()
+    }
+
+    /// How the run ends in one process, where nothing goes wrong.
+    pub fn unfaulted(&self) -> Result<Unfaulted, String> {
+        let Reference { verdicts, stop, .. } = self.reference(&self.method()?)?;
+        Ok(Unfaulted { verdicts: verdicts.into_iter().flatten().flatten().collect(), stop })
+    }
+
+    /// The same run in one process, where nothing goes wrong.
+    pub(crate) fn reference(&self, method: &Arc<dyn AnyMethod>) -> Result<Reference, String> {
+        let Small { federation, data, .. } = &self.world;
+        let mut live = self.start(method)?;
+        let servers = 0..federation.servers() as u32;
+        let mut verdicts = Vec::new();
+        loop {
+            let stopped = match live.step() {
+                Ok(Progress::Ended) => break,
+                Ok(Progress::Round(_)) => false,
+                Err(Fault::Stopped(_)) => true,
+                Err(fault) => return Err(fault.to_string()),
+            };
+            verdicts.push(servers.clone().map(|server| live.verdicts(server).to_vec()).collect());
+            if stopped {
+                break;
+            }
+        }
+        let mut models = vec![Vec::new(); data.len()];
+        live.models(&mut |id, _, model| models[id as usize].push(bits(model)));
+        let states = servers.map(|server| live.state(server)).collect();
+        let stop = live.stop().cloned();
+        Ok(Reference { models, states, accounts: live.accounts(), verdicts, stop })
+    }
+}
