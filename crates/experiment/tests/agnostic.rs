@@ -117,15 +117,15 @@ fn what_makes_no_sense_is_refused_with_a_remedy() {
     };
     for method in ["pgfl", "gfedmtl", "fedavg", "gfl"] {
         let name = format!("algorithm.name=\"{method}\"");
-        refused(&[&name], &["parametric averaging", "persfl-agnostic", "\"local\""]);
+        refused(&[&name], &["parameters that can be averaged", "persfl-agnostic", "\"local\""]);
     }
     refused(&["algorithm.candidates=60"], &["candidates = 60", "59 or less"]);
     refused(&["algorithm.targets=\"client-7\""], &["client-7", "did you mean"]);
     refused(&["data.clients_per_server=1", "data.clusters=1"], &["one client only"]);
     refused(&["model.kind=\"mixed\""], &["kinds"]);
     refused(&["model.kinds=[\"tree\"]"], &["mixed"]);
-    refused(&["model.neighbours=3"], &["does nothing"]);
-    refused(&["model.kind=\"ridge\"", "model.leaf=3"], &["does nothing"]);
+    refused(&["model.neighbours=3"], &["is a key of"]);
+    refused(&["model.kind=\"ridge\"", "model.leaf=3"], &["is a key of"]);
     refused(
         &["privacy.mechanism=\"dp-sgd\"", "privacy.clip=1.0", "privacy.noise_multiplier=1.0"],
         &["records themselves", "no mechanism is known"],

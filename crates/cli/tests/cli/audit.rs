@@ -159,12 +159,12 @@ fn methods_and_models_that_do_not_fit_are_told_which_key_to_change() {
     bench.write("linear.toml", GRAPHS.replace("solver = \"paper\"\n", ""));
     bench.refused(
         &with(&["config", "check", "linear.toml"], &quiet),
-        &["algorithm.name = \"fedavg\" fits linear models", "fedgl"],
+        &["fedavg needs", "the learner \"graph\" does not have", "\"fedgl\""],
     );
     let ridge = ["--set", "model.kind=\"ridge\"", "--set", "privacy.mechanism=\"none\""];
     bench.refused(
         &with(&["config", "check", "graphs.toml"], &ridge),
-        &["algorithm.name = \"fedgl\" learns graphs, and model.kind is \"ridge\""],
+        &["fedgl needs graphs of the columns", "\"ridge\"", "model.kind = \"graph\""],
     );
     let exact = ["--set", "algorithm.solver=\"exact\""];
     bench.refused(
