@@ -63,7 +63,7 @@ async fn junk_is_dropped_and_named_the_run_goes_on_and_memory_stays_bounded() {
                 incident(&rogue, "damaged or truncated").await;
                 payload[0] = 7;
                 rogue.payload(0, payload);
-                incident(&rogue, "protocol 7, this node speaks 1").await;
+                incident(&rogue, "protocol 7, this node speaks 2").await;
                 rogue.payload(0, seal(&[9; 32], &answers));
                 incident(&rogue, "run 0909090909090909, this node is in run").await;
             }
