@@ -32,7 +32,7 @@ fn cell(preset: Preset) -> String {
     match preset {
         Preset::Required => "*required*".into(),
         Preset::Absent => "absent".into(),
-        preset => format!("`{}`", preset.value().unwrap()),
+        preset => format!("`{}`", preset.shown().unwrap()),
     }
 }
 

@@ -1,66 +1,11 @@
-//! What configs are known by stays: digests and texts recorded before sections had types of their own.
+//! Configs as earlier versions wrote them out still load.
 
 use super::*;
 use crate::Registry;
-use crate::library;
 use crate::plan::families_of;
-use std::fmt::Write as _;
 
 fn source(name: &str, text: &str) -> Source {
     Source { name: name.into(), text: text.into() }
-}
-
-/// What identifies a config: as a run in one process, as a run of many machines, and by what it releases.
-fn identity(config: &Config, digest: &mut blake3::Hasher) {
-    digest.update(&config.fingerprint());
-    digest.update(&config.release_fingerprint());
-    for (key, value) in config.agreed() {
-        digest.update(format!("{key} = {value}\n").as_bytes());
-    }
-}
-
-/// A config in full. These two lines once stood in every `[model]`, whatever its kind.
-fn text(config: &Config, digest: &mut blake3::Hasher) {
-    let resolved = config.resolved();
-    for line in resolved.lines().filter(|line| !["regularisation = 0.01", "bias = false"].contains(line)) {
-        digest.update(line.as_bytes());
-        digest.update(b"\n");
-    }
-}
-
-/// One line per shipped experiment: its name, a digest of what identifies it and its curves, a digest of their texts.
-fn digests() -> String {
-    let mut lines = String::new();
-    for experiment in library::all() {
-        let source = source(experiment.name, experiment.text);
-        let base = load(&source, &[], &Registry::native().tables()).unwrap();
-        let mut all = vec![];
-        for curve in &base.curves {
-            let step: Vec<Override> = base.sweep.iter().filter_map(|sweep| sweep.step(0)).collect();
-            all.push(
-                load_variant(&source, &[], &[&curve.set, curve.at(0), &step], &Registry::native().tables())
-                    .unwrap(),
-            );
-        }
-        all.push(base);
-        let (mut identities, mut texts) = (blake3::Hasher::new(), blake3::Hasher::new());
-        for config in &all {
-            identity(config, &mut identities);
-            text(config, &mut texts);
-        }
-        let (identities, texts) = (identities.finalize().to_hex(), texts.finalize().to_hex());
-        writeln!(lines, "{} {} {}", experiment.name, &identities[..32], &texts[..32]).unwrap();
-    }
-    lines
-}
-
-#[test]
-fn shipped_experiments_are_known_by_what_they_always_were() {
-    let recorded = include_str!("fixtures/digests.txt");
-    for (found, before) in digests().lines().zip(recorded.lines()) {
-        assert_eq!(found, before, "name, digest of the fingerprints, digest of the resolved texts");
-    }
-    assert_eq!(digests().lines().count(), recorded.lines().count());
 }
 
 #[test]

@@ -656,7 +656,7 @@ fn keys_of_other_kinds_of_model_are_sent_home() {
     assert_eq!(
         set_error(&["model.kind=logistic", "model.huber=1"]),
         "--set model.huber=1: `huber` is a key of ridge, mixed; kind is \"logistic\", whose keys are regularisation, bias, \
-         feature_norm"
+         feature_norm, regulariser, l1_share, group_size, group_lengths"
     );
     let said = |overrides: &[&str], part: &str| {
         let text = set_error(overrides);

@@ -110,7 +110,7 @@ fn a_roster_gives_back_the_federation_of_one_process() {
         let again = Roster::from_json(&roster.to_json(), "roster.json").unwrap();
         assert_eq!(again, roster);
         same(&again.federation().unwrap(), &world.federation);
-        let (federation, run) = plan.run(&again.federation().unwrap(), again.dimension, 0).unwrap();
+        let (federation, run) = plan.run(&again.federation().unwrap(), again.schema.columns(), 0).unwrap();
         same(&federation, &world.federation.arranged(plan.row.arrange));
         assert_eq!(run.dimension, plan.dimension(world.schema.columns()));
         assert_eq!(run.seed, plan.seed(0));
