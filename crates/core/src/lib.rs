@@ -8,7 +8,7 @@
 //! - [`learner`]: regularisers, and proximal steps from values and gradients.
 //! - [`model`]: objective, gradient, proximal step, prediction.
 //! - [`table`]: rows by name, of which registries are made.
-//! - [`settings`]: tables of parameters as structs; [`params`]: the tables.
+//! - [`mod@settings`]: tables of parameters as structs; [`params`]: the tables.
 //! - [`privacy`]: what may leave a client, at which price, written down where.
 //! - [`algorithm`]: the trait every method implements, and the registry of methods.
 //! - [`fingerprint`]: a digest of how this machine computes.

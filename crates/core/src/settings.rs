@@ -1,6 +1,6 @@
 //! Typed settings: one declaration gives a struct and its table of parameters.
 //!
-//! A config is checked against tables of [`Param`]s; whoever works with the result sees a struct. [`settings!`] declares
+//! A config is checked against tables of [`Param`]s; whoever works with the result sees a struct. [`settings!`](crate::settings!) declares
 //! both at once, so a key has one name, one default and one meaning, and nothing behind the config layer reads a
 //! setting by its name.
 //!
@@ -38,7 +38,7 @@ pub trait Setting: Sized {
     fn write(&self) -> Option<Value>;
 }
 
-/// A struct that belongs to a table of parameters: made by [`settings!`].
+/// A struct that belongs to a table of parameters: made by [`settings!`](crate::settings!).
 pub trait Settings: Sized + Clone + std::fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The table: names, accepted values, defaults, help.
     const PARAMS: &'static [Param];
@@ -200,7 +200,7 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     i == a.len() && i == b.len()
 }
 
-/// The sum of the lengths of several tables. For [`settings!`].
+/// The sum of the lengths of several tables. For [`settings!`](crate::settings!).
 #[doc(hidden)]
 pub const fn length(parts: &[&[Param]]) -> usize {
     let (mut count, mut part) = (0, 0);
@@ -211,7 +211,7 @@ pub const fn length(parts: &[&[Param]]) -> usize {
     count
 }
 
-/// Several tables as one. For [`settings!`].
+/// Several tables as one. For [`settings!`](crate::settings!).
 #[doc(hidden)]
 pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
     let empty =
@@ -229,7 +229,7 @@ pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
     all
 }
 
-/// Declares a struct of settings and its table of parameters: see [the module](crate::settings).
+/// Declares a struct of settings and its table of parameters: see [the module](mod@crate::settings).
 ///
 /// A field is `name: Type => kind, preset, "help";`, or `name: Type => param CONSTANT;` where several tables share a
 /// parameter (a comment before it documents the field), or `flatten name: Type;` where the keys of other settings are
