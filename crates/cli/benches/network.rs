@@ -1,6 +1,6 @@
 //! Nodes on a broker: how fast against the bare broker, a model of 10 MB, memory over 2,000 rounds.
 //!
-//! `cargo bench -p fedkin --bench network [-- throughput|large|memory]`: all three without a word. Needs a
+//! `cargo bench -p fedkin-cli --bench network [-- throughput|large|memory]`: all three without a word. Needs a
 //! `nats-server` (`scripts/setup`). Throughput: 1,000 clients in 4 processes answer every round; a client-round is
 //! one ask and one upload, and is compared with one request and one reply of the same size between two connections
 //! to the same broker in the same run, with nothing else on it. Measured from the tenth step on.

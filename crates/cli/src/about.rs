@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, Facts, STRONG, count, paint};
 use clap::CommandFactory;
-use fedkin_core::algorithm::registry::Row;
-use fedkin_core::params::{Param, Preset};
-use fedkin_experiment::{Plan, Prepared, Registry, config};
+use fedkin::core::algorithm::registry::Row;
+use fedkin::core::params::{Param, Preset};
+use fedkin::experiment::{Plan, Prepared, Registry, config};
 use serde::Serialize;
 use std::fmt::Write as _;
 

@@ -6,8 +6,8 @@ use crate::input;
 use crate::number::plain;
 use crate::output::{self, BAD, Facts, GOOD, WIDTH, count, wrapped};
 use crate::progress;
-use fedkin_experiment::audit::{self, Neighbour, Options, Report, Subject, Verdict, fixtures};
-use fedkin_experiment::{Error, Plan, Registry};
+use fedkin::experiment::audit::{self, Neighbour, Options, Report, Subject, Verdict, fixtures};
+use fedkin::experiment::{Error, Plan, Registry};
 use serde::Serialize;
 
 /// The fixtures as JSON.

@@ -7,10 +7,11 @@ use crate::number;
 use crate::output::{self, BAD, DOUBT, FAINT, Facts, GOOD, count, paint};
 use crate::progress;
 use crate::run::checkpoints;
-use fedkin_core::params::Value;
-use fedkin_experiment::config::{Override, Parsed, Source};
-use fedkin_experiment::report::{Verdict, text_table};
-use fedkin_experiment::{Comparison, CurveResult, Prepared, Registry, figures, library, paired};
+use fedkin::core::algorithm::Baseline;
+use fedkin::core::params::Value;
+use fedkin::experiment::config::{Override, Parsed, Source};
+use fedkin::experiment::report::{Verdict, text_table};
+use fedkin::experiment::{Comparison, CurveResult, Prepared, Registry, figures, library, paired};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ pub(crate) fn reproduce(registry: &Registry, args: &args::Reproduce) -> Result<(
 
 /// What `[quick]` of an experiment sets, under a name of its own: it is another run than the whole one.
 fn quick(registry: &Registry, parsed: &Parsed) -> Result<Vec<Override>, Failure> {
-    let config = parsed.load(&[], &registry.tables()).map_err(fedkin_experiment::Error::from)?;
+    let config = parsed.load(&[], &registry.tables()).map_err(fedkin::experiment::Error::from)?;
     if config.quick.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has no [quick] section, so there is no quick profile: run it without --quick, or shorten it yourself, as with \
@@ -100,7 +101,7 @@ fn built_in(name: &str) -> Result<Source, Failure> {
 }
 
 fn parsed(source: &Source) -> Result<Parsed, Failure> {
-    Ok(Parsed::new(source).map_err(fedkin_experiment::Error::from)?)
+    Ok(Parsed::new(source).map_err(fedkin::experiment::Error::from)?)
 }
 
 fn compare(
@@ -149,10 +150,11 @@ fn tell(comparison: &Comparison, report: &Path) -> Result<(), Failure> {
 
 /// What the numbers of the demonstration say, in words.
 fn reading(comparison: &Comparison) -> Option<String> {
-    let by_method = |method: &str| comparison.curves.iter().find(|curve| curve.method == method);
-    let (personal, global) = (by_method("pgfl")?, by_method("gfl")?);
+    // The method that the experiment is about, and one model for all.
+    let personal = comparison.curves.iter().find(|curve| curve.algorithm == comparison.config.algorithm)?;
+    let global = comparison.curves.iter().find(|curve| curve.baseline == Some(Baseline::OneModel))?;
     let distance = distance(personal, global, comparison)?;
-    Some(format!("{} is {distance} than one model for all (GFL).", personal.label))
+    Some(format!("{} is {distance} than {}.", personal.label, global.label))
 }
 
 /// How much better or worse one curve ends than another, over the same seeds.

@@ -1,7 +1,7 @@
 //! Why a command did not end well, and its exit code.
 
-use fedkin_data::DataError;
-use fedkin_experiment::Error;
+use fedkin::data::DataError;
+use fedkin::experiment::Error;
 use std::fmt;
 use std::io;
 

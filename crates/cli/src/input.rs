@@ -2,8 +2,8 @@
 
 use crate::args::Training;
 use crate::failure::Failure;
-use fedkin_experiment::Error;
-use fedkin_experiment::config::{Override, Parsed, Source};
+use fedkin::experiment::Error;
+use fedkin::experiment::config::{Override, Parsed, Source};
 use std::path::{Path, PathBuf};
 
 /// Reads a config file.

@@ -4,8 +4,8 @@ use crate::args::{self, LedgerCommand};
 use crate::failure::Failure;
 use crate::number;
 use crate::output::{self, BAD, DOUBT, GOOD, STRONG, count, paint};
-use fedkin_experiment::Error;
-use fedkin_experiment::ledger::{Details, Held, Verified, View, verify};
+use fedkin::experiment::Error;
+use fedkin::experiment::ledger::{Details, Held, Verified, View, verify};
 use std::fmt::Write;
 
 /// So many rows are shown; the JSON has all.

@@ -26,9 +26,10 @@ mod results;
 mod run;
 
 use args::{Args, Command, ConfigCommand};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use failure::Failure;
-use fedkin_experiment::Registry;
+use fedkin::core::table::TableError;
+use fedkin::experiment::Registry;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
@@ -41,7 +42,7 @@ pub fn main(registry: &Registry) -> ExitCode {
         return ExitCode::from(failure.exit_code());
     }
     // A panic is a defect, and it must not look like a usage error to a script.
-    let result = std::panic::catch_unwind(AssertUnwindSafe(|| dispatch(registry, Args::parse())));
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| dispatch(registry, parse(registry))));
     match result {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
@@ -52,12 +53,35 @@ pub fn main(registry: &Registry) -> ExitCode {
     }
 }
 
+/// The command line with rows of a program's own: `add` puts them into the registry. Where that fails, as with a name that
+/// is there already, the program says so and ends with exit code 2.
+pub fn main_with(add: impl FnOnce(&mut Registry) -> Result<(), TableError>) -> ExitCode {
+    let mut registry = Registry::native();
+    match add(&mut registry) {
+        Ok(()) => main(&registry),
+        Err(error) => {
+            let failure = Failure::Usage(error.to_string());
+            output::complain(&failure);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
 /// Builds for x86-64 use AVX2 (docs/decisions/0009). The standard detection macro is true by definition in
 /// such a build, so the processor's own list is read where the system shows it.
 fn lacks_avx2() -> bool {
     cfg!(all(target_arch = "x86_64", target_feature = "avx2"))
         && std::fs::read_to_string("/proc/cpuinfo")
             .is_ok_and(|text| text.contains("flags") && !text.contains(" avx2"))
+}
+
+/// The arguments. Help that lists rows lists those of this registry.
+fn parse(registry: &Registry) -> Args {
+    let filters = graph::filter::about(&registry.core().denoisers);
+    let mut command = Args::command()
+        .mut_subcommand("graph", |graph| graph.mut_subcommand("filter", |filter| filter.after_help(filters)));
+    let parsed = Args::from_arg_matches(&command.get_matches_mut());
+    parsed.unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
 fn dispatch(registry: &Registry, args: Args) -> Result<(), Failure> {
@@ -75,7 +99,7 @@ fn dispatch(registry: &Registry, args: Args) -> Result<(), Failure> {
         Command::Status(args) => network::status(registry, &args),
         Command::Privacy(command) => privacy::privacy(registry, &command),
         Command::Ledger(args) => ledger::ledger(&args),
-        Command::Graph(command) => graph::graph(&command),
+        Command::Graph(command) => graph::graph(registry, &command),
         Command::Algorithms(args) => about::algorithms(registry, &args),
         Command::Data(command) => data::data(registry, &command),
         Command::Config(ConfigCommand::Check(args)) => about::check(registry, &args),

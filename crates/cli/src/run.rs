@@ -7,10 +7,10 @@ use crate::network;
 use crate::number;
 use crate::output::{self, DOUBT, Facts, count};
 use crate::progress;
-use fedkin_core::algorithm::registry::Row;
-use fedkin_core::privacy::Sampler;
-use fedkin_experiment::config::Config;
-use fedkin_experiment::{Finished, Metric, Plan, Registry, SampledReleases, Shown};
+use fedkin::core::algorithm::registry::Row;
+use fedkin::core::privacy::Sampler;
+use fedkin::experiment::config::Config;
+use fedkin::experiment::{Finished, MetricTable, Plan, Registry, SampledReleases, Shown};
 use serde::Serialize;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(registry: &Registry, args: &args::Run) -> Result<(), Failure> 
     let overrides = input::overrides(&training.set)?;
     input::threads(training.threads)?;
     // Curves and sweeps are checked with the rest, although only the base is run here.
-    let whole = parsed.load(&overrides, &registry.tables()).map_err(fedkin_experiment::Error::from)?;
+    let whole = parsed.load(&overrides, &registry.tables()).map_err(fedkin::experiment::Error::from)?;
     let base = input::base(&args.file);
     let plan = Plan::of(registry, &parsed, &base, &overrides, &[])?;
     if let Some(doubt) = plan.doubt() {
@@ -51,7 +51,7 @@ pub(crate) fn run(registry: &Registry, args: &args::Run) -> Result<(), Failure> 
             }
             let rounds = u64::from(plan.rounds()) * u64::from(plan.repeats());
             progress::watched(plan.name(), rounds, |control| {
-                fedkin_experiment::run(&plan, &out, &anchor, control)
+                fedkin::experiment::run(&plan, &out, &anchor, control)
             })?
             .map_err(|error| input::interrupted(error, checkpoints(&plan.config)))?
         }
@@ -61,7 +61,7 @@ pub(crate) fn run(registry: &Registry, args: &args::Run) -> Result<(), Failure> 
         output::warn_aside(finished.warnings.iter().filter(|warning| !warning.is_said_before()));
         return output::json(&Told { finished: &finished, start: start.word() });
     }
-    output::say(&summary(&finished, start, &row, &out, &also(&whole, &args.file, &out)))
+    output::say(&summary(registry.metrics(), &finished, start, &row, &out, &also(&whole, &args.file, &out)))
 }
 
 /// Whether a run with this config can be resumed.
@@ -83,7 +83,14 @@ fn also(config: &Config, file: &Path, out: &Path) -> Vec<String> {
     vec![format!("fedkin reproduce {file} --out {out}   ({what})")]
 }
 
-fn summary(finished: &Finished, start: Start, row: &Row, out: &Path, also: &[String]) -> String {
+fn summary(
+    metrics: &MetricTable,
+    finished: &Finished,
+    start: Start,
+    row: &Row,
+    out: &Path,
+    also: &[String],
+) -> String {
     let [clients, servers, clusters] = finished.size;
     let mut facts = Facts::default();
     match start {
@@ -109,8 +116,8 @@ fn summary(finished: &Finished, start: Start, row: &Row, out: &Path, also: &[Str
             number::duration(finished.seconds)
         ),
     );
-    facts.list("final", finals(finished, row.graphs));
-    let apart = apart(finished);
+    facts.list("final", finals(metrics, finished, row.graphs));
+    let apart = apart(metrics, finished);
     if !apart.is_empty() {
         facts.list("over clients", apart);
     }
@@ -135,7 +142,7 @@ fn summary(finished: &Finished, start: Start, row: &Row, out: &Path, also: &[Str
 }
 
 /// Every metric once: in decibels where it has them, in percent where it is a share.
-fn finals(finished: &Finished, graphs: bool) -> Vec<String> {
+fn finals(metrics: &MetricTable, finished: &Finished, graphs: bool) -> Vec<String> {
     let has = |name: &str| finished.r#final.contains_key(name);
     let thing = if graphs { "graph" } else { "model" };
     let mut rows: Vec<(String, String)> = Vec::new();
@@ -151,7 +158,7 @@ fn finals(finished: &Finished, graphs: bool) -> Vec<String> {
             (_, Some(plain)) => (plain, " log10"),
             _ => (metric, ""),
         };
-        let (scale, unit) = match Metric::shown(name) {
+        let (scale, unit) = match metrics.shown(name) {
             Shown::Percent => (100.0, " %"),
             _ => (1.0, own_unit),
         };
@@ -159,26 +166,26 @@ fn finals(finished: &Finished, graphs: bool) -> Vec<String> {
             "rejected" | "refused" => number::count(mean),
             _ => number::estimate(scale * mean, stderr.map(|error| scale * error)) + unit,
         };
-        rows.push((words(plain, model, thing), value));
+        rows.push((words(metrics, plain, model, thing), value));
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.into_iter().map(|(name, value)| format!("{name:width$}  {value:>16}")).collect()
 }
 
 /// How far clients are apart, where models give probabilities: of accuracy alone, which everybody reads first.
-fn apart(finished: &Finished) -> Vec<String> {
+fn apart(metrics: &MetricTable, finished: &Finished) -> Vec<String> {
     let families = ["accuracy.", "global_accuracy.", "stopped_accuracy."];
     let rows = finished.std.iter().filter(|(name, _)| families.iter().any(|family| name.starts_with(family)));
     rows.filter_map(|(name, std)| {
         let (metric, model) = name.split_once('.')?;
         let worst = finished.worst_decile.get(name)?;
-        Some(format!("{}: std {std:.1} %, worst decile {worst:.1} %", words(metric, model, "model")))
+        Some(format!("{}: std {std:.1} %, worst decile {worst:.1} %", words(metrics, metric, model, "model")))
     })
     .collect()
 }
 
 /// `nmsd` of `served` in words. Counts have no model.
-fn words(metric: &str, model: &str, thing: &str) -> String {
+fn words(metrics: &MetricTable, metric: &str, model: &str, thing: &str) -> String {
     match (metric, model) {
         ("rejected" | "refused", _) => format!("{metric} uploads, last round with any"),
         ("snr", _) => "signal to noise of an upload".to_string(),
@@ -191,25 +198,11 @@ fn words(metric: &str, model: &str, thing: &str) -> String {
         ("kkt", _) => "distance from the optimality conditions".to_string(),
         (metric, model) => {
             let name = match metric {
-                "mcc" => "MCC",
-                "nmi" => "NMI",
-                "rand" => "Rand index",
-                "fmi" => "Fowlkes-Mallows index",
-                "relative_error" => "relative error",
-                "scaled_error" => "scale-free relative error",
-                "msd" => "squared error per coordinate",
-                "log_msd" => "log10 of the squared error per coordinate",
-                "distance" => "distance to the truth",
-                "global_accuracy" => "accuracy on all clients' records",
-                "global_log_loss" => "log loss on all clients' records",
-                "validation_accuracy" => "validation accuracy",
-                "validation_log_loss" => "validation log loss",
-                "stopped_accuracy" => "accuracy, stopped early,",
-                "held_out" => "held-out objective",
                 "step_times_lipschitz" => "step times Lipschitz constant (1 at most)",
                 "consensus_moved" => "squared move of the consensus",
                 "moved" => "squared move of the graphs",
-                other => other,
+                // A metric as its row calls it, or a number that a method counts.
+                other => metrics.of(other).map_or(other, |row| row.word),
             };
             if model.is_empty() { name.to_string() } else { format!("{name} of the {model} {thing}") }
         }

@@ -2,6 +2,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
 
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 fn broker() -> Option<PathBuf> {
     let found = fedkin_runtime::nats::find_broker();
     if let Err(error) = &found {
-        eprintln!("skipped: {error}");
+        skipped::skipped(&error.to_string());
     }
     found.ok()
 }

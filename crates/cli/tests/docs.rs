@@ -214,9 +214,24 @@ fn every_page_of_the_guide_is_followed() {
     pages.sort_unstable();
     assert_eq!(
         pages,
-        ["data.md", "graphs.md", "howto.md", "kin.md", "tutorial.md"],
+        ["data.md", "graphs.md", "howto.md", "kin.md", "library.md", "tutorial.md"],
         "give a new page its test here"
     );
+}
+
+/// The programs themselves are run by the tests of the crate `fedkin`.
+#[test]
+fn the_page_of_the_library_lists_every_example() {
+    let page = fs::read_to_string(root().join("docs/guide/library.md")).unwrap();
+    let examples = fs::read_dir(root().join("examples")).unwrap().flatten();
+    let names: Vec<String> = examples
+        .filter_map(|entry| entry.file_name().into_string().ok()?.strip_suffix(".rs").map(Into::into))
+        .collect();
+    assert!(names.len() >= 4, "{names:?}");
+    for name in names {
+        let shown = [format!("(../../examples/{name}.rs)"), format!("--example {name}")];
+        assert!(shown.iter().all(|shown| page.contains(shown.as_str())), "{name}");
+    }
 }
 
 #[test]
@@ -232,6 +247,7 @@ fn links_between_pages_lead_somewhere() {
         "docs/guide/data.md",
         "docs/guide/graphs.md",
         "docs/guide/kin.md",
+        "docs/guide/library.md",
     ] {
         let path = root().join(name);
         let page = fs::read_to_string(&path).unwrap();

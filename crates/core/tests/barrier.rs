@@ -5,7 +5,7 @@
 //! of a method has to look at `release`, `disclose` and the sensitivities only. What it is not: `unsafe` code
 //! can do anything (the workspace forbids it), what builds an upload may still read a global or a lock inside a
 //! message type, and the choice to refuse is free. `barrier/outside.rs` holds those ways, compiled, so that nobody
-//! believes otherwise.
+//! believes otherwise. Learners and rows of tables come from outside, too: no gate and no certificate gets to them.
 //!
 //! The expected messages are in `barrier/*.stderr`; `TRYBUILD=overwrite cargo test -p fedkin-core --test
 //! barrier` writes them anew after a change of compiler. Then read them: a case must fail for its own reason.

@@ -28,6 +28,7 @@ mod inspect;
 mod labelled;
 mod labels;
 mod members;
+mod memory;
 pub mod npz;
 mod options;
 mod parallel;

@@ -8,6 +8,7 @@ pub use crate::image_sets::Class;
 pub use crate::image_settings::{
     ByClass, Cifar10, Cifar10Tasks, Images, Mnist, MnistTasks, OrganAMnist, OrganAMnistTasks, Pixels,
 };
+pub use crate::memory::Memory;
 pub use crate::options::{Each, Range};
 pub use crate::signals::{Abide, Base, Coil20, GraphSignals, OwnSignals, Region, SmoothSignals, Students};
 pub use crate::standardise::StandardiseBy;
@@ -36,4 +37,5 @@ pub(crate) const ROWS: &[SourceRow] = &[
     SourceRow::of::<Students>(),
     SourceRow::of::<Coil20>(),
     SourceRow::of::<Abide>(),
+    SourceRow::of::<Memory>(),
 ];

@@ -34,7 +34,7 @@ settings! {
         cluster: Option<String> => Kind::Text, Preset::Absent,
             "column that names the client's cluster; without it there is one";
         learner: Option<String> => Kind::Text, Preset::Absent,
-            "column that names what the client fits, where clients differ; an empty cell is what [model] says";
+            "column that names what the client fits, a table [learner.NAME]; \"model\" is what [model] says, an empty cell leaves it to the tables";
         target: Option<String> => Kind::Text, Preset::Absent,
             "column to predict: a number, 0 and 1 for kind = \"logistic\", or 0, 1, 2 and so on for kind = \"softmax\"; \
              required, except where a graph is learnt, which has no target";

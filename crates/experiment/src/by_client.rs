@@ -5,19 +5,16 @@ use crate::figures;
 use crate::plan::Plan;
 use crate::repeat::Outcome;
 use crate::report::{Chart, Column, Estimate, Point, Row, Scale, Series, Table};
-use crate::scorer::Metric;
+use crate::scorer::MetricTable;
 use crate::statistics::{Flips, estimate, sign_flips};
-use fedkin_core::learner::Abilities;
+use fedkin_core::algorithm::Baseline;
+use fedkin_core::learner::{Abilities, Family};
 use std::collections::BTreeMap;
 
 /// More clients than this are not told apart.
 const MOST: usize = 40;
 /// More clients than this have no table, which would be too wide to read.
 const TABLE: usize = 12;
-/// What is shown client by client of models that give probabilities.
-const SHOWN: [&str; 5] = ["accuracy", "log_loss", "brier", "calibration", "stopped_accuracy"];
-/// Methods that others are measured against: every client alone, or one model for all.
-const REFERENCES: [&str; 4] = ["local", "pooled", "centralized", "fedavg"];
 
 /// Name of a client's closeness to the consensus graph, (20) of the `FedGL` paper.
 const GAMMA: &str = "gamma";
@@ -27,10 +24,10 @@ pub(crate) type ByClient = BTreeMap<String, Vec<f64>>;
 
 /// Whether the clients of a method are worth a look one by one: few, with a graph each, or with probabilities to be judged.
 pub(crate) fn wanted(plan: &Plan) -> bool {
-    let family = plan.families.first();
-    plan.row.graphs
-        || family.has().contain(Abilities::PARAMETERS)
-            && (family.output().classes() > 0 || !family.is_linear())
+    let judged = |family: &dyn Family| {
+        family.has().contain(Abilities::PARAMETERS) && (family.output().classes() > 0 || !family.is_linear())
+    };
+    plan.row.graphs || plan.families.all().any(judged)
 }
 
 /// The names of the clients that `of` tells apart.
@@ -60,12 +57,12 @@ pub(crate) fn of(outcome: &Outcome) -> ByClient {
 }
 
 /// Means over repeats as they are shown; x is the number of the client, from 1.
-pub(crate) fn points(repeats: &[&ByClient]) -> BTreeMap<String, Vec<Point>> {
+pub(crate) fn points(metrics: &MetricTable, repeats: &[&ByClient]) -> BTreeMap<String, Vec<Point>> {
     let Some(first) = repeats.first() else { return BTreeMap::new() };
     let mean = |name: &String, client: usize| {
         let values: Vec<f64> =
             repeats.iter().filter_map(|each| each.get(name)?.get(client).copied()).collect();
-        let Estimate { mean, stderr } = estimate(&values, Metric::shown(name));
+        let Estimate { mean, stderr } = estimate(&values, metrics.shown(name));
         Point { x: client as f64 + 1.0, mean, stderr }
     };
     first
@@ -103,7 +100,7 @@ pub(crate) fn charts(comparison: &Comparison) -> Vec<Chart> {
             id: format!("by-client-{}", name.replace('.', "-")),
             title: title.into(),
             x_label: "client".into(),
-            y_label: if is_gamma { GAMMA.into() } else { figures::axis(name) },
+            y_label: if is_gamma { GAMMA.into() } else { comparison.metrics.axis(name) },
             x_scale: Scale::Linear,
             y_scale: Scale::Linear,
             ranges: Vec::new(),
@@ -124,9 +121,9 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table> {
     let names = &comparison.clients;
     let model_of = |metric: &str| metric.split_once('.').map_or("client", |(_, model)| model).to_string();
     let mut tables = Vec::new();
-    for family in SHOWN.iter().filter(|_| names.len() <= TABLE) {
+    for family in comparison.metrics.by_client().filter(|_| names.len() <= TABLE) {
         let metric = format!("{family}.{}", model_of(&comparison.metric));
-        let shown = Metric::shown(&metric);
+        let shown = comparison.metrics.shown(&metric);
         let rows: Vec<Row> = comparison
             .curves
             .iter()
@@ -135,7 +132,7 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table> {
                 let cell = |point: &Point| Some(Estimate { mean: point.mean, stderr: point.stderr });
                 Some(Row {
                     label: curve.label.clone(),
-                    baseline: curve.method == "local",
+                    baseline: curve.baseline == Some(Baseline::Alone),
                     cells: points.iter().map(cell).collect(),
                 })
             })
@@ -149,7 +146,10 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table> {
             better: figures::better(shown),
         };
         tables.push(Table {
-            caption: format!("{} of each client, mean ± standard error over repeats", figures::axis(&metric)),
+            caption: format!(
+                "{} of each client, mean ± standard error over repeats",
+                comparison.metrics.axis(&metric)
+            ),
             columns: names.iter().map(column).collect(),
             rows,
         });
@@ -157,25 +157,27 @@ pub(crate) fn tables(comparison: &Comparison) -> Vec<Table> {
     tables
 }
 
-/// How the curves differ on the headline metric, client by client: a line for each curve against each reference.
+/// How the curves differ on the headline metric, client by client: a line for each curve against each baseline.
 pub(crate) fn pairs(comparison: &Comparison) -> Vec<String> {
     let shown = comparison.shown;
+    let of_family = |metric: &str| {
+        let family = metric.split('.').next();
+        comparison.metrics.by_client().any(|name| Some(name) == family)
+    };
     let known: Vec<_> = comparison
         .curves
         .iter()
-        .filter(|curve| {
-            SHOWN.iter().any(|family| comparison.metric.starts_with(family)) && !curve.by_client.is_empty()
-        })
+        .filter(|curve| of_family(&comparison.metric) && !curve.by_client.is_empty())
         .filter_map(|curve| Some((curve, curve.by_client.get(&curve.metric)?)))
         .collect();
     let mut lines = Vec::new();
     for (b, (reference, theirs)) in known.iter().enumerate() {
-        if !REFERENCES.contains(&reference.method.as_str()) {
+        if reference.baseline.is_none() {
             continue;
         }
         for (a, (curve, own)) in known.iter().enumerate() {
-            // Of two references the later is compared with the earlier one only.
-            if a == b || (REFERENCES.contains(&curve.method.as_str()) && a < b) {
+            // Of two baselines the later is compared with the earlier one only.
+            if a == b || (curve.baseline.is_some() && a < b) {
                 continue;
             }
             let gaps: Vec<f64> = own
@@ -211,12 +213,13 @@ mod tests {
     fn means_are_over_repeats_and_clients_count_from_1() {
         let one = |a: f64, b: f64| ByClient::from([("mcc.client".to_string(), vec![a, b])]);
         let (first, second) = (one(0.2, 0.8), one(0.4, 0.6));
-        let found = points(&[&first, &second]);
+        let metrics = MetricTable::native();
+        let found = points(&metrics, &[&first, &second]);
         let points = &found["mcc.client"];
         assert_eq!(points.iter().map(|point| point.x).collect::<Vec<_>>(), [1.0, 2.0]);
         assert!((points[0].mean - 0.3).abs() < 1e-15 && (points[1].mean - 0.7).abs() < 1e-15);
         // Of two values the standard error is half their distance.
         assert!((points[0].stderr.unwrap() - 0.1).abs() < 1e-15);
-        assert!(super::points(&[]).is_empty());
+        assert!(super::points(&metrics, &[]).is_empty());
     }
 }

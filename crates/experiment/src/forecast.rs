@@ -96,7 +96,7 @@ impl Forecast {
     /// Plans a repeat.
     pub fn new(plan: &Plan, repeat: u32) -> Result<Self, Error> {
         let world = plan.world(repeat)?;
-        let (federation, run) = plan.run(&world.federation, world.schema.columns(), repeat)?;
+        let (federation, run) = plan.run_of(&world, repeat)?;
         let private = plan.privacy.demanded();
         if private && !plan.guarantees() {
             return Err(Error::Usage(format!(

@@ -13,6 +13,7 @@ mod error;
 pub mod figures;
 mod forecast;
 pub mod kin;
+mod learners;
 pub mod learning;
 pub mod ledger;
 pub mod library;
@@ -23,6 +24,7 @@ mod registry;
 mod repeat;
 pub mod report;
 mod run;
+mod running;
 mod scorer;
 mod spending;
 mod spread;
@@ -37,13 +39,16 @@ pub use claims::ClaimResult;
 pub use compare::{Comparison, CurveResult, Prepared};
 pub use error::Error;
 pub use forecast::{ClientForecast, Forecast};
+pub use learners::Brought;
 pub use plan::{Plan, Stage};
 pub use registry::Registry;
 pub use repeat::{Control, Outcome, Spent};
 pub use run::{
-    Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim, run,
+    Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim,
+    final_values, run,
 };
-pub use scorer::{Metric, Scorer, Shown};
+pub use running::{Running, Stepped};
+pub use scorer::{MetricRow, MetricTable, Need, OwnMetric, Scorer, Shown};
 pub use spending::{ASSUMED, REFUTED};
 pub use spread::Spread;
 pub use statistics::{Estimate, estimate, paired};

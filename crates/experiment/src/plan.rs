@@ -3,12 +3,13 @@
 use crate::config::{Config, Override, Parsed, Source};
 use crate::error::Error;
 use crate::kin::Given;
+use crate::learners::{Brought, Named, families_of, task_of};
 use crate::registry::Registry;
 use crate::scorer::{Global, Scorer, Wanted};
 use fedkin_core::Federation;
 use fedkin_core::algorithm::registry::Row;
 use fedkin_core::algorithm::{Context, Run, Targets};
-use fedkin_core::learner::{Families, Output};
+use fedkin_core::learner::Families;
 use fedkin_core::params::{Values, suggest};
 use fedkin_core::privacy::Privacy;
 use fedkin_core::rng::repeat_seed;
@@ -38,13 +39,8 @@ pub struct Plan {
     pub(crate) topology: TopologySpec,
     /// Clusters and graphs of clients that the data do not have.
     pub kin: Given,
-}
-
-/// What the clients of a config fit; the number of classes is the config's, or the one its data source knows.
-pub(crate) fn families_of(registry: &Registry, config: &Config) -> Result<Families, String> {
-    let row = registry.core().learners.find(&config.model_kind).map_err(|error| error.to_string())?;
-    let known = registry.data().about(&config.data_source, &config.data).known;
-    Families::several(row.build(&config.model, known)?).ok_or_else(|| "the learner is empty".into())
+    /// Records that a program holds, where the config names none.
+    given: Option<Box<World>>,
 }
 
 /// The clients that a method's settings want models for: nothing where that is all.
@@ -100,9 +96,39 @@ impl Plan {
 
     /// Checks what spans several sections.
     pub fn new(registry: &Registry, config: Config, base: &Path, place: &str) -> Result<Self, Error> {
+        let families = families_of(registry, &config, &Brought::default());
+        let families = families.map_err(|message| Error::Conflict { place: place.to_string(), message })?;
+        Self::with(registry, config, base, place, families)
+    }
+
+    /// A plan for records that a program holds, with learners that it brings. The config's data source is
+    /// [`Memory`](fedkin_data::sources::Memory); a learner that is no row of the registry is known to this plan alone.
+    pub fn in_memory(
+        registry: &Registry,
+        parsed: &Parsed,
+        brought: &Brought,
+        world: World,
+    ) -> Result<Self, Error> {
+        let registry = registry.with_brought(brought);
+        let config = parsed.load_variant(&[], &[], &registry.tables())?;
+        let place = parsed.name();
+        let families = families_of(&registry, &config, brought);
+        let families = families.map_err(|message| Error::Conflict { place: place.to_string(), message })?;
+        let plan = Self::with(&registry, config, Path::new(""), place, families)?;
+        let plan = Self { given: Some(Box::new(world)), ..plan };
+        plan.world(0).map(|_| plan)
+    }
+
+    /// The same with what clients fit.
+    pub(crate) fn with(
+        registry: &Registry,
+        config: Config,
+        base: &Path,
+        place: &str,
+        families: Families,
+    ) -> Result<Self, Error> {
         let conflict = |message: String| Error::Conflict { place: place.to_string(), message };
         let row = *registry.methods().find(&config.algorithm).map_err(|error| conflict(error.to_string()))?;
-        let families = families_of(registry, &config).map_err(conflict)?;
         let privacy = Privacy::new(&config.privacy).map_err(conflict)?;
         let topology = topology_spec(&config.topology, base)?;
         if privacy.demanded() && registry.data().about(&config.data_source, &config.data).by_client {
@@ -118,6 +144,9 @@ impl Plan {
                  use one seed per run, or remove the ledger"
                     .into(),
             ));
+        }
+        if let Some(headline) = &config.evaluate.metric {
+            registry.metrics().check(headline).map_err(conflict)?;
         }
         let kin = Given::new(&config.kin, base);
         let known = Arc::clone(registry.core());
@@ -135,9 +164,20 @@ impl Plan {
             topology,
             kin,
             config,
+            given: None,
         };
         plan.check_discovery()?;
         Ok(plan)
+    }
+
+    /// Whether a program holds the records: nobody has looked at their targets when they were read.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.given.is_some()
+    }
+
+    /// What the config was read with.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// The file the config came from, for messages.
@@ -145,11 +185,15 @@ impl Plan {
         &self.place
     }
 
+    /// What methods are built with, under this privacy.
+    pub(crate) fn context(&self, privacy: Privacy) -> Context {
+        let registry = Arc::clone(self.registry.core());
+        Context { families: self.families.clone(), privacy, infer: self.kin.infer(), registry }
+    }
+
     /// A method with the plan's parameters and model, under another privacy.
     pub(crate) fn built(&self, row: &Row, privacy: Privacy) -> Result<Arc<dyn AnyMethod>, String> {
-        let registry = Arc::clone(self.registry.core());
-        let context = Context { families: self.families.clone(), privacy, infer: self.kin.infer(), registry };
-        row.build(&self.config.algorithm_values, &context)
+        row.build(&self.config.algorithm_values, &self.context(privacy))
     }
 
     /// The name of the run.
@@ -204,24 +248,12 @@ impl Plan {
 
     /// What the targets are.
     pub(crate) fn task(&self) -> Task {
-        match self.families.first().output() {
-            // Squared differences have no target either, and are read as any other table.
-            Output::Graph => Task::Signals,
-            Output::Classes(classes) => Task::Classes(classes as u32),
-            Output::Probability => Task::Classification,
-            Output::Number => Task::Regression,
-        }
+        task_of(&self.families)
     }
 
     /// The number of parameters for this many columns.
     pub(crate) fn dimension(&self, columns: usize) -> usize {
         self.families.first().dimension(columns)
-    }
-
-    /// Which learner each client has, by id: several are dealt in turn.
-    pub(crate) fn learners(&self, federation: &Federation) -> Option<Arc<[u32]>> {
-        let count = self.families.count() as u32;
-        (count > 1).then(|| (0..federation.members().len() as u32).map(|id| id % count).collect())
     }
 
     /// What `[data]` says of the records before anybody looks at them.
@@ -231,7 +263,10 @@ impl Plan {
 
     /// Loads or draws the data of a repeat.
     pub fn world(&self, repeat: u32) -> Result<World, Error> {
-        let world = self.world_from(&self.config.data_source, &self.config.data, &self.base, repeat)?;
+        let world = match &self.given {
+            Some(world) => (**world).clone(),
+            None => self.world_from(&self.config.data_source, &self.config.data, &self.base, repeat)?,
+        };
         let world = self.kin.world(world, self.row.needs_connected)?;
         for family in self.families.all() {
             family
@@ -239,13 +274,14 @@ impl Plan {
                 .map_err(|message| Error::Conflict { place: self.place.clone(), message })?;
         }
         // A federation that the method cannot work with is refused like data that are wrong.
-        self.run(&world.federation, world.schema.columns(), repeat)?;
+        let (_, run) = self.run_of(&world, repeat)?;
+        self.check_all_targets(&world, run.learners.as_deref())?;
         Ok(world)
     }
 
     /// Whether the method can work with a world that another plan has loaded from the same data.
     pub(crate) fn suits(&self, world: &World) -> Result<(), Error> {
-        self.run(&world.federation, world.schema.columns(), 0).map(|_| ())
+        self.run_of(world, 0).map(|_| ())
     }
 
     /// Loads or draws from another `[data]` table, as the data say, without `[kin]`.
@@ -280,8 +316,14 @@ impl Plan {
     }
 
     /// The federation as the method sees it, and what is fixed for a repeat: the same for one process that has
-    /// everything and for a node that has the roster.
-    pub fn run(&self, whole: &Federation, columns: usize, repeat: u32) -> Result<(Federation, Run), Error> {
+    /// everything and for a node that has the roster. `named` are the learners that records or roster name.
+    pub fn run(
+        &self,
+        whole: &Federation,
+        named: Named<'_>,
+        columns: usize,
+        repeat: u32,
+    ) -> Result<(Federation, Run), Error> {
         let conflict = |message: String| Error::Conflict { place: self.place.clone(), message };
         let federation = self.arranged(whole);
         let max_norm = self.config.run.max_norm;
@@ -302,7 +344,7 @@ impl Plan {
             max_norm2: max_norm * max_norm,
             dimension: self.dimension(columns),
             columns: Some(columns),
-            learners: self.learners(&federation),
+            learners: self.learners(whole, named)?,
             clusters: federation.clusters(),
             privacy: self.privacy,
             targets: target_ids(targets, &federation).map_err(conflict)?,
@@ -312,6 +354,11 @@ impl Plan {
         Ok((federation, run))
     }
 
+    /// The same of a world that is at hand.
+    pub(crate) fn run_of(&self, world: &World, repeat: u32) -> Result<(Federation, Run), Error> {
+        self.run(&world.federation, world.learners.as_deref(), world.schema.columns(), repeat)
+    }
+
     /// How many of the configured rounds are done after a step.
     pub(crate) fn rounds_after(&self, step: u32, run: &Run) -> u32 {
         self.method.rounds(step, run)
@@ -319,22 +366,24 @@ impl Plan {
 
     /// Starts the method on a world.
     pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
-        let (federation, run) = self.run(&world.federation, world.schema.columns(), repeat)?;
+        let (federation, run) = self.run_of(world, repeat)?;
         let method = Arc::clone(&self.method);
         let mut live = method.simulate(run, &federation, &world.train, Arc::new(Threads))?;
         live.limit_memory((self.config.run.state_limit * f64::from(1 << 20)) as u64, file_shelf);
-        Ok(Stage { live, scorer: self.scorer(world) })
+        Ok(Stage { live, scorer: self.scorer(world)? })
     }
 
     /// What is measured on a world.
-    pub fn scorer(&self, world: &World) -> Scorer {
+    pub fn scorer(&self, world: &World) -> Result<Scorer, Error> {
         let evaluate = &self.config.evaluate;
         let wanted = Wanted {
             models: &evaluate.models,
             headline: evaluate.metric.as_deref(),
+            metrics: self.registry.metrics(),
             threshold: evaluate.threshold,
             global: evaluate.global.then(|| Global { most: evaluate.global_most, seed: self.seed(0) }),
         };
-        Scorer::new(world, &self.families, self.learners(&world.federation), self.row.personal, &wanted)
+        let learners = self.learners_of(world)?;
+        Ok(Scorer::new(world, &self.families, learners, self.row.personal, &wanted))
     }
 }

@@ -1,13 +1,14 @@
 //! `fedkin predict`: a client's model on new records.
 
-use crate::artifacts::models::{CLIENTS, Models};
+use crate::artifacts::models::Models;
 use crate::artifacts::{ArtifactError, atomic};
 use crate::error::Error;
+use crate::learners::Brought;
 use crate::registry::Registry;
 use crate::run::RunDirectory;
 use fedkin_core::Dataset;
 use fedkin_core::algorithm::Targets;
-use fedkin_core::learner::{Output, likeliest};
+use fedkin_core::learner::{Abilities, Families, Family, Hypotheses, Output, likeliest};
 use fedkin_data::{Schema, World, read_records};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +26,29 @@ struct Guide {
     /// Which of the run's learners a client has, where there are several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     learners: BTreeMap<String, u32>,
+}
+
+impl Guide {
+    /// The learner of a client.
+    fn family<'a>(&self, client: &str, families: &'a Families) -> &'a dyn Family {
+        let number = self.learners.get(client).map_or(0, |number| *number as usize);
+        families.get(number).unwrap_or_else(|| families.first())
+    }
+
+    /// A client with the same served model whose learner does not read what this one's reads.
+    fn other_reader(&self, client: &str, served: &str, families: &Families) -> Option<&str> {
+        let (own, columns) = (self.family(client, families), self.schema.columns());
+        let alike = |other: &dyn Family| {
+            let both = |test: &dyn Fn(&dyn Family) -> bool| test(own) && test(other);
+            // Hypotheses say themselves of which kind they are.
+            both(&|family| family.downcast::<Hypotheses>().is_some())
+                || both(&|family| family.has().contain(Abilities::PARAMETERS))
+                    && own.space(columns) == other.space(columns)
+        };
+        let same = |name: &str| self.learners.get(name) == self.learners.get(client);
+        let mut others = self.served.iter().filter(|(name, key)| *key == served && !same(name));
+        others.find(|(name, _)| !alike(self.family(name, families))).map(|(name, _)| name.as_str())
+    }
 }
 
 const GUIDE: &str = "models/guide.json";
@@ -91,6 +115,57 @@ pub struct Predictions {
     pub note: Option<String>,
 }
 
+/// What a model says of one record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// A number, the probability of label 1, or the likeliest of several classes.
+    pub value: f64,
+    /// The probabilities of all classes, where there are several.
+    pub probabilities: Vec<f64>,
+}
+
+/// What a model says of records as they came, row by row. `scaling` are the means and then the scales by which the client's
+/// features were standardised; empty where they were not.
+pub fn answers(
+    family: &dyn Family,
+    w: &[f64],
+    scaling: &[f64],
+    columns: usize,
+    mut features: Vec<f64>,
+) -> Result<Vec<Answer>, Error> {
+    if columns == 0 || !features.len().is_multiple_of(columns) {
+        return Err(Error::Usage(format!(
+            "{} numbers are no records of {columns} columns: give whole rows",
+            features.len()
+        )));
+    }
+    let (means, scales) = scaling.split_at(scaling.len() / 2);
+    for row in features.chunks_exact_mut(columns) {
+        for ((x, mean), scale) in row.iter_mut().zip(means).zip(scales) {
+            *x = (*x - mean) / scale;
+        }
+    }
+    let count = features.len() / columns;
+    let inputs =
+        Dataset::new(columns, features, vec![0.0; count]).map_err(|error| Error::Usage(error.to_string()))?;
+    let mut all = Vec::with_capacity(count);
+    family.predict(w, &inputs, &mut |_, prediction| {
+        all.push(match family.output() {
+            Output::Classes(_) => {
+                Answer { value: likeliest(prediction) as f64, probabilities: prediction.to_vec() }
+            }
+            _ => Answer { value: prediction.first().copied().unwrap_or(f64::NAN), probabilities: Vec::new() },
+        });
+    });
+    if all.len() != count {
+        return Err(Error::Usage(format!(
+            "the numbers are no model of these {columns} columns (learner {:?})",
+            family.name()
+        )));
+    }
+    Ok(all)
+}
+
 /// Predicts with a client's own model, or with the one it is served.
 pub fn predict(
     registry: &Registry,
@@ -104,7 +179,7 @@ pub fn predict(
         return Err(Error::Usage(format!("{} holds no complete run: run it first", directory.display())));
     };
     let conflict = |message: String| Error::Conflict { place: directory.display().to_string(), message };
-    let families = crate::plan::families_of(registry, &config).map_err(conflict)?;
+    let families = crate::learners::families_of(registry, &config, &Brought::default()).map_err(conflict)?;
     if families.first().output() == Output::Graph {
         return Err(conflict(
             "this run learnt graphs, which predict nothing: look at them with `fedkin graph inspect`".into(),
@@ -146,6 +221,12 @@ pub fn predict(
                 "served models by client are kept for up to {LIMIT} clients: use --model client"
             ))
         })?;
+        if let Some(other) = guide.other_reader(client, key, &families) {
+            return Err(Error::Usage(format!(
+                "clients {client} and {other} of {key} have different learners, so one model is not for both: use --model \
+                 client"
+            )));
+        }
         Ok(Models::servers(folder)?.read(key)?)
     };
     let w = match name {
@@ -154,33 +235,15 @@ pub fn predict(
         "averaged" => served(&folder.join("averaged"))?,
         other => return Err(Error::Usage(format!("no model {other:?}: use client, served or averaged"))),
     };
-    let mut records = read_records(data, &guide.schema)?;
-    if let Some(scaling) = guide.scaling.get(client) {
-        let (means, scales) = scaling.split_at(scaling.len() / 2);
-        for row in records.features.chunks_exact_mut(records.columns) {
-            for ((x, mean), scale) in row.iter_mut().zip(means).zip(scales) {
-                *x = (*x - mean) / scale;
-            }
-        }
-    }
-    let number = guide.learners.get(client).copied().unwrap_or(0);
-    let family = families.get(number as usize).unwrap_or_else(|| families.first());
-    let damaged = |what: &str| ArtifactError::Damaged { path: folder.join(CLIENTS), what: what.to_string() };
-    let none = vec![0.0; records.features.len() / records.columns.max(1)];
-    let inputs = Dataset::new(records.columns, records.features.clone(), none)
-        .map_err(|error| Error::Usage(error.to_string()))?;
-    let mut rows: Vec<Prediction> = Vec::with_capacity(inputs.rows());
-    family.predict(&w, &inputs, &mut |i, prediction| {
-        let (value, probabilities) = match family.output() {
-            Output::Classes(_) => (likeliest(prediction) as f64, prediction.to_vec()),
-            _ => (prediction.first().copied().unwrap_or(f64::NAN), Vec::new()),
-        };
+    let records = read_records(data, &guide.schema)?;
+    let scaling = guide.scaling.get(client).map_or(&[][..], Vec::as_slice);
+    let family = guide.family(client, &families);
+    let answers = answers(family, &w, scaling, records.columns, records.features)?;
+    let row = |(i, Answer { value, probabilities }): (usize, Answer)| {
         let target = records.targets.as_ref().map(|targets| targets[i]);
-        rows.push(Prediction { row: i + 1, value, probabilities, target });
-    });
-    if rows.len() != inputs.rows() {
-        return Err(damaged("the numbers are no model of these features").into());
-    }
+        Prediction { row: i + 1, value, probabilities, target }
+    };
+    let rows: Vec<Prediction> = answers.into_iter().enumerate().map(row).collect();
     let mean = |score: fn(f64, f64) -> f64| {
         let scores: Vec<f64> =
             rows.iter().filter_map(|row| row.target.map(|y| score(row.value, y))).collect();

@@ -1,6 +1,8 @@
 //! What a config may name. A program adds rows of its own and hands the registry to whatever reads configs.
 
 use crate::config::{self, Tables};
+use crate::learners::Brought;
+use crate::scorer::{MetricRow, MetricTable};
 use fedkin_core::Registry as Core;
 use fedkin_core::algorithm::registry::{Methods, Row};
 use fedkin_core::denoise;
@@ -8,13 +10,26 @@ use fedkin_core::learner::LearnerRow;
 use fedkin_core::params::Param;
 use fedkin_core::table::TableError;
 use fedkin_data::{GRAPH_PARAMS, PartitionRow, Registry as Data, SourceRow};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A text that lasts as long as the program, once however often it is asked for.
+fn interned(text: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.get(text).copied().unwrap_or_else(|| {
+        let lasting: &'static str = Box::leak(text.into());
+        known.insert(lasting);
+        lasting
+    })
+}
 
 /// All tables of rows that a config chooses from.
 #[derive(Debug, Clone)]
 pub struct Registry {
     core: Arc<Core>,
     data: Arc<Data>,
+    metrics: Arc<MetricTable>,
     /// The same as the config check lists them.
     methods: Vec<config::Row<'static>>,
     learners: Vec<config::Row<'static>>,
@@ -26,7 +41,8 @@ impl Registry {
     pub fn native() -> Self {
         let (methods, learners, sources) = Default::default();
         let (core, data) = (Arc::new(Core::native()), Arc::new(Data::native()));
-        let mut registry = Self { core, data, methods, learners, sources };
+        let metrics = Arc::new(MetricTable::native());
+        let mut registry = Self { core, data, metrics, methods, learners, sources };
         registry.list();
         registry
     }
@@ -58,6 +74,17 @@ impl Registry {
         Ok(())
     }
 
+    /// What can be measured.
+    pub fn metrics(&self) -> &Arc<MetricTable> {
+        &self.metrics
+    }
+
+    /// Adds a metric; a name that is there already is refused. It becomes a column for each of a client's models, and
+    /// may be the headline (`evaluate.metric`).
+    pub fn add_metric(&mut self, row: MetricRow) -> Result<(), TableError> {
+        Arc::make_mut(&mut self.metrics).add(row)
+    }
+
     /// Methods, learners and denoisers.
     pub fn core(&self) -> &Arc<Core> {
         &self.core
@@ -66,6 +93,13 @@ impl Registry {
     /// The methods.
     pub fn methods(&self) -> &Methods {
         &self.core.methods
+    }
+
+    /// The colours of methods, then those of the variants that curves name.
+    pub(crate) fn colours(&self) -> Vec<(String, usize)> {
+        let own = self.methods().iter().filter_map(|row| Some((row.name.to_string(), row.colours.own?)));
+        let variants = self.methods().iter().flat_map(|row| row.colours.variants);
+        own.chain(variants.map(|(word, colour)| (word.to_string(), *colour))).collect()
     }
 
     /// Adds a method; a name that is there already is refused.
@@ -85,6 +119,16 @@ impl Registry {
     /// Adds a denoiser; a name that is there already is refused.
     pub fn add_denoiser(&mut self, row: denoise::Row) -> Result<(), TableError> {
         Arc::make_mut(&mut self.core).denoisers.add(row)
+    }
+
+    /// The same with a row for each learner that a program brings as a value and that has none.
+    pub(crate) fn with_brought(&self, brought: &Brought) -> Self {
+        let mut all = self.clone();
+        for family in brought.values() {
+            // A name that is there already stays what it is.
+            let _ = all.add_learner(LearnerRow::brought(interned(family.name()), family.has()));
+        }
+        all
     }
 
     /// The tables that a config is checked against.

@@ -1,19 +1,19 @@
 //! One repeat of one method, from the first round or from a checkpoint to the end.
 
-use crate::artifacts::checkpoint::{self, Identity};
+use crate::artifacts::checkpoint;
 use crate::artifacts::metrics::{Metrics, Row};
 use crate::error::Error;
-use crate::kin::{Discovery, Scores, discover};
-use crate::plan::{Plan, Stage};
+use crate::kin::{Discovery, Scores};
+use crate::plan::Plan;
+use crate::running::Running;
 use crate::scorer::Scorer;
-use crate::spending::{self, Spending};
+use crate::spending;
 use crate::spread::Spread;
-use crate::stopping::{Stopping, Stops};
+use crate::stopping::Stopping;
 use crate::warning::Warning;
 use fedkin_core::algorithm::FoundKin;
-use fedkin_core::codec::{Bytes, Codec, Reader};
 use fedkin_core::privacy::{Account, Draws, Line, Prices, Refusal, Statement, Trust};
-use fedkin_core::round::{CHUNK, Live, Opening, Progress, Results, Summary};
+use fedkin_core::round::Results;
 use fedkin_data::World;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -147,160 +147,62 @@ pub(crate) fn run_repeat(
     keep: bool,
     control: &Control<'_>,
 ) -> Result<Outcome, Error> {
-    let (world, discovery) = discover(plan, plan.world(repeat)?, repeat, control)?;
-    let known = discovery.as_ref().and_then(|_| crate::kin::known(&world));
-    let mut outcome = run_on(plan, repeat, world, None, resume, keep, control)?;
-    if let Some(discovery) = discovery {
-        let round = outcome.rounds;
-        for (metric, value) in scores(Some(&discovery.kin), known.as_deref()) {
-            outcome.metrics.push(Row { repeat, round, node: "", metric: &metric, value });
-        }
-        outcome.discovery = Some(discovery);
-    }
-    Ok(outcome)
+    run_on(Running::start(plan, repeat, keep, control)?, plan, resume, control)
 }
 
-/// Above this many clients, found clusters are compared with the true ones after the last round only.
-const KIN_EACH: usize = 1000;
-
-/// Above this many clients, statements are kept only where there is something to account for.
-const STATEMENTS: usize = 100_000;
-
-/// The same on data that are at hand, beginning where earlier runs on them have ended.
+/// Runs a repeat that was started to its end, from its checkpoint where there is one.
 pub(crate) fn run_on(
+    mut running: Running<&Plan>,
     plan: &Plan,
-    repeat: u32,
-    world: World,
-    openings: Option<&[Opening]>,
     resume: Option<&Resume<'_>>,
-    keep: bool,
     control: &Control<'_>,
 ) -> Result<Outcome, Error> {
-    let Stage { mut live, scorer } = plan.start(&world, repeat)?;
-    if let Some(openings) = openings {
-        live.begin_at(openings);
-    }
-    if openings.is_some() || (keep && (plan.privacy.demanded() || world.train.len() <= STATEMENTS)) {
-        live.keep_statements();
-    }
-    let identity = Identity { config: plan.config.fingerprint(), data: world.fingerprint };
-    let mut metrics = Metrics::default();
-    let mut ended = false;
-    let mut watch = Watch::default();
-    let columns = scorer.names();
-    let mut stopping = Stopping::new(plan, &columns, world.train.len())?;
+    let identity = running.identity();
     if let Some(found) = resume.map(|resume| checkpoint::load(resume.path, &identity)).transpose()?.flatten()
     {
-        let damaged = |_| {
+        let repeat = running.repeat();
+        running.restore(&found.payload).map_err(|_| {
             Error::Usage(format!(
                 "the checkpoint of repeat {repeat} cannot be read: delete it to start again"
             ))
-        };
-        let mut reader = Reader::new(&found.payload);
-        metrics = Metrics::get(&mut reader).map_err(damaged)?;
-        ended = bool::get(&mut reader).map_err(damaged)?;
-        watch = Watch::get(&mut reader).map_err(damaged)?;
-        if let Some(stopping) = &mut stopping {
-            let stops = Stops::get(&mut reader).map_err(damaged)?;
-            if stopping.fits(&stops) {
-                stopping.stops = stops;
-            }
-        }
-        let left = reader.left();
-        live.restore(reader.take(left).map_err(damaged)?).map_err(damaged)?;
-        (0..live.rounds()).for_each(|_| (control.tick)());
+        })?;
+        (0..running.rounds()).for_each(|_| (control.tick)());
     }
-    let known = crate::kin::known(&world);
-    let mut spending = Spending::new(plan);
-    let last = plan.rounds();
+    let save = |running: &Running<&Plan>, resume: &Resume<'_>| {
+        checkpoint::save(resume.path, &identity, u64::from(running.steps()), &running.save())
+    };
     let mut written = Instant::now();
-    while !ended {
+    while !running.ended() {
         if control.stopped() {
-            if let Some(resume) = resume {
-                save(resume, &identity, &metrics, ended, &watch, stopping.as_ref(), live.as_ref())?;
-            }
-            let kept = if resume.is_some() {
+            let kept = if let Some(resume) = resume {
+                save(&running, resume)?;
                 "the same command goes on from there"
             } else {
                 "checkpoints are off, so it starts again"
             };
-            return Err(Error::Interrupted(format!("round {} of {last}; {kept}", live.rounds())));
+            let (round, last) = (running.rounds(), plan.rounds());
+            return Err(Error::Interrupted(format!("round {round} of {last}; {kept}")));
         }
-        let before = live.rounds();
-        let progress = live.step().map_err(|fault| Error::of(fault, &plan.arranged(&world.federation)))?;
-        let round = live.rounds();
-        // A round may have several steps, and only its last one is looked at.
-        let whole = round > before;
-        let mut push =
-            |metric: &str, value: f64| metrics.push(Row { repeat, round, node: "", metric, value });
-        let due = whole && (round.is_multiple_of(plan.every()) || round == last);
-        let evaluate = match progress {
-            Progress::Ended => {
-                ended = true;
-                // A method may end before the configured rounds, between two evaluations.
-                !(round.is_multiple_of(plan.every()) || round == last)
-            }
-            Progress::Round(counts) => {
-                watch.see(round, live.as_ref());
-                if counts.refused > 0 {
-                    push("refused", f64::from(counts.refused));
-                }
-                if counts.rejected > 0 {
-                    push("rejected", f64::from(counts.rejected));
-                }
-                if whole {
-                    (control.tick)();
-                }
-                due
-            }
-        };
-        if evaluate {
-            let summaries = match &mut stopping {
-                None => live.evaluate(&scorer),
-                Some(stopping) => {
-                    // Every client's row is needed anyway: models are looked at once.
-                    let rows = live.rows(&scorer);
-                    stopping.see(&rows);
-                    Summary::of_chunks(columns.len(), rows.chunks(CHUNK))
-                }
-            };
-            let stopped = stopping.iter().flat_map(Stopping::columns);
-            let stopped = stopped.flat_map(|(name, values)| {
-                let rows = values.chunks(CHUNK).map(|chunk| chunk.iter().map(|value| [*value]));
-                Summary::of_chunks(1, rows).into_iter().map(move |summary| (name, summary))
-            });
-            let measured = columns.iter().map(String::as_str).zip(summaries);
-            for (name, summary) in measured.chain(stopped).filter(|(_, summary)| summary.count > 0) {
-                push(name, summary.mean());
-            }
-            // Dividing many clients into clusters may take longer than a round.
-            let look = known.as_deref().filter(|known| ended || round == last || known.len() <= KIN_EACH);
-            for (name, value) in live.gauges().into_iter().chain(kin_scores(live.as_ref(), look)) {
-                push(&name, value);
-            }
-            spending.measure(live.as_ref(), repeat == 0, &mut push);
+        let stepped = running.step()?;
+        if stepped.whole && stepped.counts.is_some() {
+            (control.tick)();
         }
         if let Some(resume) = resume
             && resume.every.is_some_and(|every| written.elapsed() >= every)
         {
-            save(resume, &identity, &metrics, ended, &watch, stopping.as_ref(), live.as_ref())?;
+            save(&running, resume)?;
             written = Instant::now();
         }
     }
     if let Some(resume) = resume {
-        save(resume, &identity, &metrics, ended, &watch, stopping.as_ref(), live.as_ref())?;
+        save(&running, resume)?;
     }
-    let statements = live.statements();
-    let mut warnings: Vec<Warning> =
-        watch.warning().into_iter().chain(turned_away(plan, &metrics, statements.as_deref())).collect();
-    warnings.extend(crate::pieces::warning(plan, &world, live.as_ref()));
-    warnings.extend(unstable(&metrics));
-    Ok(close(plan, repeat, keep, world, live, &scorer, stopping.as_ref(), metrics, warnings))
+    Ok(running.outcome())
 }
 
 /// A run that nodes on a network have finished: measured once, after its last round.
-pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Results>) -> Outcome {
-    let scorer = plan.scorer(&world);
+pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Results>) -> Result<Outcome, Error> {
+    let scorer = plan.scorer(&world)?;
     let mut metrics = Metrics::default();
     for (metric, summary) in scorer.names().iter().zip(live.evaluate(&scorer)) {
         if summary.count > 0 {
@@ -312,81 +214,92 @@ pub(crate) fn measured(plan: &Plan, world: World, live: Box<dyn Results>) -> Out
         metrics.push(Row { repeat: 0, round: live.rounds(), node: "", metric: &name, value });
     }
     let warnings = live.statements().as_deref().and_then(refused).into_iter().collect();
-    close(plan, 0, true, world, live, &scorer, None, metrics, warnings)
+    let closing = Closing { plan, repeat: 0, keep: true, world: &world, scorer: &scorer, stopping: None };
+    let mut outcome = closing.outcome(live.as_ref(), metrics, warnings);
+    outcome.end = Some((world, live));
+    Ok(outcome)
 }
 
 /// How near the clusters that were found so far are to those that are known; nothing without either.
-fn kin_scores(live: &dyn Results, known: Option<&[u32]>) -> Vec<(String, f64)> {
+pub(crate) fn kin_scores(live: &dyn Results, known: Option<&[u32]>) -> Vec<(String, f64)> {
     if known.is_none() { Vec::new() } else { scores(live.kin().as_ref(), known) }
 }
 
-fn scores(kin: Option<&FoundKin>, known: Option<&[u32]>) -> Vec<(String, f64)> {
+pub(crate) fn scores(kin: Option<&FoundKin>, known: Option<&[u32]>) -> Vec<(String, f64)> {
     let scores = known.and_then(|known| Scores::new(kin?, known));
     scores.map_or_else(Vec::new, |scores| scores.metrics().to_vec())
 }
 
-#[allow(clippy::too_many_arguments)]
-fn close(
-    plan: &Plan,
-    repeat: u32,
-    keep: bool,
-    world: World,
-    live: Box<dyn Results>,
-    scorer: &Scorer,
-    stopping: Option<&Stopping>,
-    mut metrics: Metrics,
-    warnings: Vec<Warning>,
-) -> Outcome {
-    let mut columns = scorer.names();
-    let limit = plan.config.evaluate.per_client_limit;
-    let looked = keep || (!plan.row.graphs && crate::by_client::wanted(plan));
-    let mut rows = if world.train.len() <= limit && looked { live.rows(scorer) } else { Vec::new() };
-    for (name, values) in stopping.filter(|_| !rows.is_empty()).into_iter().flat_map(Stopping::columns) {
-        columns.push(name.to_string());
-        rows.iter_mut().zip(values).for_each(|(row, value)| row.push(*value));
-    }
-    let spread = |(c, name): (usize, &String)| {
-        let values: Vec<f64> = rows.iter().map(|row| row[c]).collect();
-        Some((name.clone(), Spread::of(&values, crate::scorer::Metric::shown(name))?))
-    };
-    let spreads = columns.iter().enumerate().filter_map(spread).collect();
-    for (k, row) in rows.iter().enumerate().filter(|_| keep) {
-        let node = world.federation.client_name(k as u32);
-        for (metric, &value) in
-            columns.iter().zip(row).filter(|(name, value)| !value.is_nan() && !name.ends_with(".active"))
+/// A repeat after its last step.
+pub(crate) struct Closing<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) repeat: u32,
+    pub(crate) keep: bool,
+    pub(crate) world: &'a World,
+    pub(crate) scorer: &'a Scorer,
+    pub(crate) stopping: Option<&'a Stopping>,
+}
+
+impl Closing<'_> {
+    /// What it gave, without data and models.
+    pub(crate) fn outcome(
+        &self,
+        live: &dyn Results,
+        mut metrics: Metrics,
+        warnings: Vec<Warning>,
+    ) -> Outcome {
+        let Self { plan, repeat, keep, world, scorer, stopping } = *self;
+        let mut columns = scorer.names();
+        let limit = plan.config.evaluate.per_client_limit;
+        let looked = keep || (!plan.row.graphs && crate::by_client::wanted(plan));
+        let mut rows = if world.train.len() <= limit && looked { live.rows(scorer) } else { Vec::new() };
+        for (name, values) in stopping.filter(|_| !rows.is_empty()).into_iter().flat_map(Stopping::columns) {
+            columns.push(name.to_string());
+            rows.iter_mut().zip(values).for_each(|(row, value)| row.push(*value));
+        }
+        let spread = |(c, name): (usize, &String)| {
+            let values: Vec<f64> = rows.iter().map(|row| row[c]).collect();
+            Some((name.clone(), Spread::of(&values, plan.registry.metrics().shown(name))?))
+        };
+        let spreads = columns.iter().enumerate().filter_map(spread).collect();
+        for (k, row) in rows.iter().enumerate().filter(|_| keep) {
+            let node = world.federation.client_name(k as u32);
+            for (metric, &value) in
+                columns.iter().zip(row).filter(|(name, value)| !value.is_nan() && !name.ends_with(".active"))
+            {
+                metrics.push(Row { repeat, round: live.rounds(), node, metric, value });
+            }
+        }
+        let accounts = live.accounts();
+        for (k, account) in
+            accounts.iter().enumerate().take(rows.len()).filter(|_| keep && plan.privacy.demanded())
         {
-            metrics.push(Row { repeat, round: live.rounds(), node, metric, value });
+            let node = world.federation.client_name(k as u32);
+            if account.sampled.is_empty() {
+                let value = account.total().zcdp();
+                metrics.push(Row { repeat, round: live.rounds(), node, metric: spending::SPENT, value });
+            }
         }
-    }
-    let accounts = live.accounts();
-    for (k, account) in
-        accounts.iter().enumerate().take(rows.len()).filter(|_| keep && plan.privacy.demanded())
-    {
-        let node = world.federation.client_name(k as u32);
-        if account.sampled.is_empty() {
-            let value = account.total().zcdp();
-            metrics.push(Row { repeat, round: live.rounds(), node, metric: spending::SPENT, value });
+        Outcome {
+            repeat,
+            metrics,
+            rounds: live.rounds(),
+            columns,
+            rows,
+            spreads,
+            spent: Spent::of(&accounts, plan.delta()),
+            ledger: if keep { live.ledger().lines.clone() } else { Vec::new() },
+            statements: if keep { live.statements() } else { None },
+            accounts,
+            warnings,
+            end: None,
+            discovery: None,
         }
-    }
-    Outcome {
-        repeat,
-        metrics,
-        rounds: live.rounds(),
-        columns,
-        rows,
-        spreads,
-        spent: Spent::of(&accounts, plan.delta()),
-        ledger: if keep { live.ledger().lines.clone() } else { Vec::new() },
-        statements: if keep { live.statements() } else { None },
-        accounts,
-        warnings,
-        end: keep.then_some((world, live)),
-        discovery: None,
     }
 }
 
 /// What became of uploads that did not count.
-fn turned_away(plan: &Plan, metrics: &Metrics, statements: Option<&[Statement]>) -> Vec<Warning> {
+pub(crate) fn turned_away(plan: &Plan, metrics: &Metrics, statements: Option<&[Statement]>) -> Vec<Warning> {
     let of =
         |metric: &'static str| metrics.rows().filter(move |row| row.metric == metric).map(|row| row.value);
     let mut warnings = Vec::new();
@@ -405,7 +318,7 @@ fn turned_away(plan: &Plan, metrics: &Metrics, statements: Option<&[Statement]>)
 }
 
 /// Where the step of the FedGL paper's Algorithm 1 is longer than its Proposition 1 allows.
-fn unstable(metrics: &Metrics) -> Option<Warning> {
+pub(crate) fn unstable(metrics: &Metrics) -> Option<Warning> {
     let steps = metrics.rows().filter(|row| row.metric == "step_times_lipschitz").map(|row| row.value);
     let times = steps.fold(0.0, f64::max);
     (times > 1.0).then_some(Warning::LongStep { times })
@@ -432,70 +345,5 @@ pub(crate) fn worth(bound: &str) -> Option<Warning> {
         Some(Warning::Assumed)
     } else {
         (bound == Trust::Refuted.words()).then_some(Warning::Refuted)
-    }
-}
-
-fn save(
-    resume: &Resume<'_>,
-    identity: &Identity,
-    metrics: &Metrics,
-    ended: bool,
-    watch: &Watch,
-    stopping: Option<&Stopping>,
-    live: &dyn Live,
-) -> Result<(), Error> {
-    let mut bytes = Bytes::default();
-    metrics.put(&mut bytes);
-    ended.put(&mut bytes);
-    watch.put(&mut bytes);
-    if let Some(stopping) = stopping {
-        stopping.stops.put(&mut bytes);
-    }
-    bytes.0.extend(live.save());
-    Ok(checkpoint::save(resume.path, identity, u64::from(live.steps()), &bytes.0)?)
-}
-
-fedkin_core::record! {
-    /// Notices a slow divergence long before the models are large: the servers' models move further from
-    /// round to round instead of less. Looked at every tenth round.
-    struct Watch {
-        models: Vec<f64>,
-        moves: Vec<f64>,
-    }
-}
-
-impl Watch {
-    const EVERY: u32 = 10;
-    /// So many looks in a row must each show growth.
-    const LOOKS: usize = 12;
-    /// Above this many numbers looking costs more than it tells.
-    const LIMIT: usize = 200_000;
-
-    fn see(&mut self, round: u32, live: &dyn Results) {
-        if !round.is_multiple_of(Self::EVERY) && !(round + 1).is_multiple_of(Self::EVERY) {
-            return;
-        }
-        let mut models = Vec::new();
-        live.held(&mut |_, _, name, model| {
-            if name == "served" && models.len() < Self::LIMIT {
-                models.extend_from_slice(model);
-            }
-        });
-        if round.is_multiple_of(Self::EVERY) && self.models.len() == models.len() {
-            self.moves.push(fedkin_core::numeric::distance2(&self.models, &models));
-        }
-        self.models = models;
-    }
-
-    fn warning(&self) -> Option<Warning> {
-        let recent = self.moves.len().checked_sub(Self::LOOKS + 1)?;
-        let recent = &self.moves[recent..];
-        let (first, last) = (recent[0], recent[Self::LOOKS]);
-        // Noise moves models up and down; a divergence grows look after look.
-        let growing = recent.windows(2).filter(|pair| pair[1] > pair[0]).count() >= Self::LOOKS - 1;
-        (growing && first > 0.0 && last > 2.0 * first).then(|| Warning::Diverging {
-            times: (last / first).sqrt(),
-            rounds: Self::LOOKS as u32 * Self::EVERY,
-        })
     }
 }

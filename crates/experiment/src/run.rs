@@ -10,7 +10,8 @@ use crate::ledger::{AccountRow, Book, Charged};
 use crate::plan::Plan;
 use crate::registry::Registry;
 use crate::repeat::{Control, Outcome, Resume, Spent, measured, refusals, run_on, run_repeat, worth};
-use crate::scorer::{Metric, Shown};
+use crate::running::Running;
+use crate::scorer::{MetricTable, Shown};
 use crate::spending::is_spent;
 use crate::spread::Spread;
 use crate::statistics::estimate;
@@ -174,6 +175,11 @@ impl PrivacySummary {
             ledger: None,
             sampled: spent.sampled.iter().map(SampledReleases::new).collect(),
         }
+    }
+
+    /// What to say of its epsilon, where it is not what it seems.
+    pub fn doubt(&self) -> Option<Warning> {
+        worth(&self.bound)
     }
 
     /// Adds who refused, and what a ledger that spans runs knows.
@@ -383,7 +389,8 @@ fn charged(
     let overtaken = !path.exists() && others.count() > 0;
     let resume = checkpoint_interval(plan).map(|every| Resume { path: &path, every: Some(every) });
     let openings = book.openings();
-    let mut outcome = run_on(plan, 0, world, Some(&openings), resume.as_ref(), true, control)?;
+    let running = Running::new(plan, 0, world, Some(&openings), true)?;
+    let mut outcome = run_on(running, plan, resume.as_ref(), control)?;
     if overtaken {
         outcome.warnings.push(Warning::BeganAgain);
     }
@@ -466,7 +473,7 @@ impl Claimed {
         live: Box<dyn Results>,
         warnings: Vec<Warning>,
     ) -> Result<Finished, Error> {
-        let mut outcome = measured(plan, world, live);
+        let mut outcome = measured(plan, world, live)?;
         outcome.warnings.extend(warnings);
         let mut finished = write(plan, &self.directory, base, &[outcome], None, self.started)?;
         finished.repeats = 1;
@@ -544,9 +551,9 @@ fn write(
             .collect();
         crate::ledger::write_accounts(path, &rows)?;
     }
-    crate::predict::write_guide(path, world, &federation, plan.learners(&federation).as_deref())?;
-    let (last, stderr) = final_values(&all);
-    let apart = spreads(outcomes);
+    crate::predict::write_guide(path, world, &federation, plan.learners_of(world)?.as_deref())?;
+    let (last, stderr) = final_values(plan.registry.metrics(), &all);
+    let apart = spreads(plan.registry.metrics(), outcomes);
     let privacy = PrivacySummary::new(plan, &first.spent).with(first, charged);
     let warnings = outcomes.iter().flat_map(|outcome| outcome.warnings.iter().cloned());
     let warnings = Warning::distinct(warnings.chain(worth(&privacy.bound)));
@@ -572,10 +579,10 @@ fn write(
 }
 
 /// How far clients are apart on what is measured on probabilities, over the repeats that were looked at.
-fn spreads(outcomes: &[Outcome]) -> BTreeMap<String, Spread> {
+fn spreads(table: &MetricTable, outcomes: &[Outcome]) -> BTreeMap<String, Spread> {
     let names = outcomes.iter().flat_map(|outcome| outcome.spreads.keys());
     names
-        .filter(|name| Metric::of_probabilities(name))
+        .filter(|name| table.of_probabilities(name))
         .filter_map(|name| {
             let all: Vec<Spread> = outcomes.iter().filter_map(|one| one.spreads.get(name).copied()).collect();
             Some((name.clone(), Spread::mean(&all)?))
@@ -583,17 +590,28 @@ fn spreads(outcomes: &[Outcome]) -> BTreeMap<String, Spread> {
         .collect()
 }
 
-/// Means over repeats of the last value of every metric over all clients.
-fn final_values(metrics: &Metrics) -> (BTreeMap<String, f64>, BTreeMap<String, f64>) {
+/// Means over repeats of the last value of every metric over all clients, and their standard errors; decibels stand
+/// beside the plain value. Those over the active clients are of the last round, or absent where nobody's upload counted in
+/// it.
+pub fn final_values(
+    table: &MetricTable,
+    metrics: &Metrics,
+) -> (BTreeMap<String, f64>, BTreeMap<String, f64>) {
     let mut last: BTreeMap<(&str, u32), (u32, f64)> = BTreeMap::new();
+    let mut ends: BTreeMap<u32, u32> = BTreeMap::new();
     for row in metrics.rows().filter(|row| row.node.is_empty() && !is_spent(row.metric)) {
+        let end = ends.entry(row.repeat).or_default();
+        *end = row.round.max(*end);
         let entry = last.entry((row.metric, row.repeat)).or_insert((0, f64::NAN));
         if row.round >= entry.0 {
             *entry = (row.round, row.value);
         }
     }
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for ((metric, _), (_, value)) in last {
+    for ((metric, repeat), (round, value)) in last {
+        if metric.ends_with(".active") && round < ends[&repeat] {
+            continue;
+        }
         values.entry(metric).or_default().push(value);
     }
     let (mut means, mut errors) = (BTreeMap::new(), BTreeMap::new());
@@ -607,7 +625,7 @@ fn final_values(metrics: &Metrics) -> (BTreeMap<String, f64>, BTreeMap<String, f
         };
         put(metric.to_string(), Shown::Plain);
         if let Some((name, model)) = metric.split_once('.') {
-            match Metric::shown(metric) {
+            match table.shown(metric) {
                 Shown::Decibel | Shown::Gain => put(format!("{name}_db.{model}"), Shown::Decibel),
                 Shown::Log10 => put(format!("{name}_log10.{model}"), Shown::Log10),
                 _ => {}

@@ -47,7 +47,9 @@ impl Plan {
             Privacy::Paper(_) if self.privacy.demanded() => Some(REFUTED),
             _ => {
                 let caveat = self.row.typed.caveat;
-                caveat(&self.config.algorithm_values, &self.families, self.rounds()).ok().flatten()
+                caveat(&self.config.algorithm_values, &self.context(self.privacy), self.rounds())
+                    .ok()
+                    .flatten()
             }
         }
     }

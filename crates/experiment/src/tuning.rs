@@ -7,7 +7,7 @@ use crate::artifacts::metrics::Metrics;
 use crate::config::{Override, Tune};
 use crate::error::Error;
 use crate::plan::Plan;
-use crate::scorer::Metric;
+use crate::scorer::Shown;
 use crate::statistics::{Estimate, estimate};
 use crate::stopping::VALIDATION;
 use crate::warning::Warning;
@@ -24,6 +24,8 @@ pub(crate) struct Grid {
     pub(crate) plans: Vec<Arc<Plan>>,
     /// The metric with the model that the curve shows.
     pub(crate) metric: String,
+    /// How it is shown.
+    pub(crate) shown: Shown,
 }
 
 /// What a trial gave: a validation score, or why there is none.
@@ -120,7 +122,7 @@ pub(crate) fn scored(metrics: Result<Metrics, Error>, metric: &str, label: &str)
 
 /// Takes the best point; of equal ones the first.
 pub(crate) fn choose(label: &str, grid: &Grid, scores: &[Vec<Scored>]) -> Result<(usize, Tuning), Error> {
-    let shown = Metric::shown(&grid.metric);
+    let shown = grid.shown;
     let sign = if shown.higher_is_better() { 1.0 } else { -1.0 };
     let mut tried: Vec<Tried> = Vec::new();
     let mut best: Option<(usize, f64)> = None;

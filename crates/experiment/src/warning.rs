@@ -86,7 +86,7 @@ pub enum Warning {
 
 impl Warning {
     /// One warning of each kind: repeats say the same with other numbers.
-    pub(crate) fn distinct(warnings: impl IntoIterator<Item = Self>) -> Vec<Self> {
+    pub fn distinct(warnings: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut kept: Vec<Self> = Vec::new();
         for warning in warnings {
             if !kept.iter().any(|known| known.is_like(&warning)) {
@@ -118,7 +118,7 @@ impl fmt::Display for Warning {
             Warning::Diverging { times, rounds } => write!(
                 f,
                 "the iteration is diverging: from round to round the served models move {times:.1} times as far as {rounds} \
-                 rounds ago; raise `algorithm.penalty` or, for pgfl, set algorithm.dual = \"aggregate\""
+                 rounds ago; raise `algorithm.penalty` or, where the method has the key, set algorithm.dual = \"aggregate\""
             ),
             Warning::Rejected { last, total, penalty } => write!(
                 f,

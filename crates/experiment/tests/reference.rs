@@ -1,6 +1,6 @@
 //! `docs/reference.md` is generated from the tables that check a config; here it is compared with them.
 
-use fedkin_experiment::{Registry, config};
+use fedkin_experiment::{Registry, Shown, config};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -32,6 +32,27 @@ fn page() -> String {
         let place = if row.simulation_only { "simulation only" } else { "anywhere" };
         let models = row.personal.join(", ");
         let _ = writeln!(page, "| `{}` | {clusters} | {servers} | {graph} | {models} | {place} |", row.name);
+    }
+    page.push_str(
+        "\n## Metrics\n\n\
+         What can be measured, and so what `evaluate.metric` may name: `metric.model`, where the model is one of those \
+         above. What a metric needs and is not there leaves its column out.\n\n\
+         | name | | shown | needs | taken |\n|---|---|---|---|---|\n",
+    );
+    for row in registry.metrics().as_ref() {
+        let shown = match row.shown {
+            Shown::Decibel => "dB, lower is better",
+            Shown::Log10 => "log10, lower is better",
+            Shown::Gain => "dB, higher is better",
+            Shown::Percent => "%, higher is better",
+            Shown::Plain => "lower is better",
+            Shown::Score => "higher is better",
+            Shown::Neutral => "neither is better",
+        };
+        let needs: Vec<&str> = row.needs.iter().map(|need| need.words()).collect();
+        let taken = if row.on_demand { "as the headline only" } else { "always" };
+        let _ =
+            writeln!(page, "| `{}` | {} | {shown} | {} | {taken} |", row.name, row.label, needs.join(", "));
     }
     page
 }

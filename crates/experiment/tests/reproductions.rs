@@ -9,12 +9,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-#[path = "../../../tests/real_data.rs"]
-mod real_data;
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
 
 use fedkin_experiment::config::{Override, Source};
 use fedkin_experiment::{Comparison, Control, Prepared, Registry, library};
-use real_data::real_data;
+use skipped::real_data;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

@@ -7,7 +7,7 @@ mod partition;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
-use fedkin_experiment::Registry;
+use fedkin::experiment::Registry;
 use std::path::PathBuf;
 
 /// What `fedkin data` can do.

@@ -5,10 +5,11 @@ use crate::failure::Failure;
 use crate::input;
 use crate::ledger::aligned;
 use crate::output::{self, count};
-use fedkin_data::{ClientLabels, LabelCounts, native};
-use fedkin_experiment::config::Source;
-use fedkin_experiment::report::{Stacks, png};
-use fedkin_experiment::{Plan, Registry};
+use fedkin::core::algorithm::{FedAvg, Star};
+use fedkin::data::{ClientLabels, LabelCounts};
+use fedkin::experiment::config::Source;
+use fedkin::experiment::report::{Stacks, png};
+use fedkin::experiment::{Plan, Registry};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub(crate) fn partition(registry: &Registry, args: &Partition) -> Result<(), Fai
             return Err(Failure::Usage(message.into()));
         }
         (None, Some(name)) => {
-            native().source(name)?;
+            registry.data().source(name)?;
             // Keys without a table are those of [data].
             let set = args.set.iter().map(|set| {
                 let key = set.split('=').next().unwrap_or_default();
@@ -45,7 +46,8 @@ pub(crate) fn partition(registry: &Registry, args: &Partition) -> Result<(), Fai
             });
             let text = format!(
                 "version = 1\n[run]\nname = \"partition\"\nrounds = 1\n[data]\nsource = {name:?}\n[model]\nkind = \"softmax\"\n\
-                 [algorithm]\nname = \"fedavg\"\nlearning_rate = 0.1\n"
+                 [algorithm]\nname = {:?}\n",
+                FedAvg::NAME
             );
             (Source { name: format!("--source {name}"), text }, PathBuf::new(), set.collect())
         }

@@ -4,7 +4,7 @@ use super::Compare;
 use crate::failure::Failure;
 use crate::number::plain;
 use crate::output::{self, Facts};
-use fedkin_experiment::topologies::{Found, read};
+use fedkin::experiment::topologies::{Found, read};
 
 /// Judges a graph by the true one.
 pub(crate) fn compare(args: &Compare) -> Result<(), Failure> {

@@ -5,21 +5,21 @@ use crate::failure::Failure;
 use crate::output::{self, Facts};
 use crate::privacy::size;
 use clap::Args;
-use fedkin_core::denoise::{self, Prepared, Row, Strength, Way};
-use fedkin_core::graph::Sparse;
-use fedkin_experiment::artifacts::atomic;
+use fedkin::core::denoise::{Denoisers, Prepared, Row, Strength, Way};
+use fedkin::core::graph::Sparse;
+use fedkin::experiment::artifacts::atomic;
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// What the help says behind the options, the table of filters included.
-pub(super) fn about() -> String {
+pub(crate) fn about(denoisers: &Denoisers) -> String {
     let mut text = String::from(
         "The signal has one row per client and the sizes have one number per client, in the order of the graph's nodes: \
          CSV without a header, or NPZ (arrays `signal` and `sizes`, or one array). The graph is a square matrix of \
          weights (CSV without a header, or NPZ with `adjacency`), or any file that `fedkin graph inspect` reads.\n\nFilters:\n",
     );
-    let width = denoise::native().iter().map(|row| row.name.len()).max().unwrap_or(0);
-    for row in &denoise::native() {
+    let width = denoisers.names().map(str::len).max().unwrap_or(0);
+    for row in denoisers {
         let keys: Vec<String> = row.keys.iter().map(|key| format!("--{key}")).collect();
         let line = format!("  {:width$}  {} ({})\n", row.name, row.summary, keys.join(", "));
         text.push_str(&line);
@@ -113,8 +113,8 @@ fn usage(error: impl std::fmt::Display) -> Failure {
 }
 
 /// Smooths a signal over a graph.
-pub(crate) fn filter(args: &Filter) -> Result<(), Failure> {
-    let row = *denoise::native().find(&args.filter).map_err(|error| usage(error.to_string()))?;
+pub(crate) fn filter(denoisers: &Denoisers, args: &Filter) -> Result<(), Failure> {
+    let row = *denoisers.find(&args.filter).map_err(|error| usage(error.to_string()))?;
     let way = Way::parse(&args.method).map_err(usage)?;
     let strength = args.strength(&row)?;
     if let Some(out) = args.out.as_ref().filter(|out| out.extension().is_none_or(|ending| ending != "csv")) {
@@ -155,7 +155,7 @@ pub(crate) fn filter(args: &Filter) -> Result<(), Failure> {
     let values = operator.apply_matrix(&signal.values).map_err(usage)?;
     let result = Matrix { values, ..signal };
     if let Some(out) = &args.out {
-        atomic::write(out, result.text().as_bytes()).map_err(fedkin_experiment::Error::from)?;
+        atomic::write(out, result.text().as_bytes()).map_err(fedkin::experiment::Error::from)?;
     }
     if args.json {
         return output::json(&Shown {

@@ -6,14 +6,14 @@ use crate::number::plain;
 use crate::output::{self, Facts, count};
 use crate::privacy::size;
 use clap::{Args, ValueEnum};
-use fedkin_core::graph::Weighted;
-use fedkin_core::graph::similarity::{self, NEIGHBOURS, Points, WEAK};
-use fedkin_core::params::suggest;
-use fedkin_data::npz::Npz;
-use fedkin_data::table::{Cells, Column, Table};
-use fedkin_data::{DataError, csv, parquet};
-use fedkin_experiment::artifacts::atomic;
-use fedkin_experiment::topologies::{Named, write};
+use fedkin::core::graph::Weighted;
+use fedkin::core::graph::similarity::{self, NEIGHBOURS, Points, WEAK};
+use fedkin::core::params::suggest;
+use fedkin::data::npz::Npz;
+use fedkin::data::table::{Cells, Column, Table};
+use fedkin::data::{DataError, csv, parquet};
+use fedkin::experiment::artifacts::atomic;
+use fedkin::experiment::topologies::{Named, write};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -133,7 +133,7 @@ pub(crate) fn from_data(args: &FromData) -> Result<(), Failure> {
             text.push_str(&records.count.to_string());
             text.push('\n');
         }
-        atomic::write(path, text.as_bytes()).map_err(fedkin_experiment::Error::from)?;
+        atomic::write(path, text.as_bytes()).map_err(fedkin::experiment::Error::from)?;
     }
     if let Some(out) = &args.out {
         write(out, &named)?;
@@ -304,7 +304,7 @@ fn archive(args: &FromData) -> Result<Read, Failure> {
     let mut npz = Npz::open(&args.file)?;
     let names = npz.names();
     let wrong = |message: String| Failure::Usage(format!("{}: {message}", args.file.display()));
-    let mut array = |name: &str, what: &str| -> Result<fedkin_data::array::Array, Failure> {
+    let mut array = |name: &str, what: &str| -> Result<fedkin::data::array::Array, Failure> {
         if !names.iter().any(|known| known == name) {
             let known = names.join(", ");
             return Err(wrong(format!("there is no array {name:?} for the {what}; the archive has {known}")));

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::ledger::aligned;
 use crate::number::plain;
 use crate::output::{self, DOUBT, Facts, count, paint};
-use fedkin_experiment::topologies::{Summary, read};
+use fedkin::experiment::topologies::{Summary, read};
 use serde::Serialize;
 
 /// So many eigenvalues, pieces and names are shown; the JSON has all.
@@ -94,7 +94,7 @@ fn table(graphs: &[Summary]) -> String {
     let rows: Vec<Vec<String>> = graphs
         .iter()
         .map(|graph| {
-            let value = |pick: fn(&fedkin_experiment::topologies::Spectrum) -> f64| {
+            let value = |pick: fn(&fedkin::experiment::topologies::Spectrum) -> f64| {
                 graph.spectrum.as_ref().map_or_else(String::new, |spectrum| plain(pick(spectrum)))
             };
             vec![

@@ -7,7 +7,7 @@ use crate::output::{self, DOUBT, Facts, count, paint, wrapped};
 use crate::privacy::{positive, size};
 use crate::progress::watched_by;
 use clap::Args;
-use fedkin_experiment::learning::{
+use fedkin::experiment::learning::{
     Degrees, Folder, Input, Learnt, Protected, Settings, Shield, Sources, Summary, learn as work,
     selection_fits,
 };
@@ -173,10 +173,10 @@ fn text(learnt: &Learnt, out: Option<&PathBuf>) -> String {
     let summary = &learnt.summary;
     let mut facts = Facts::default();
     let clients = count(summary.clients.len(), "client");
-    let what = match (summary.method, summary.clients.len()) {
-        ("igl", 1) => format!("one client alone, {} nodes", summary.nodes),
-        ("igl", _) => format!("{clients}, each alone, {} nodes", summary.nodes),
-        _ => format!("{clients} and their consensus, {} nodes", summary.nodes),
+    let what = match (&summary.consensus, summary.clients.len()) {
+        (None, 1) => format!("one client alone, {} nodes", summary.nodes),
+        (None, _) => format!("{clients}, each alone, {} nodes", summary.nodes),
+        (Some(_), _) => format!("{clients} and their consensus, {} nodes", summary.nodes),
     };
     facts.add("graphs", format!("{what} ({})", summary.method));
     facts.add("alpha", neat(summary.alpha));

@@ -3,7 +3,7 @@
 
 mod communities;
 mod compare;
-mod filter;
+pub(crate) mod filter;
 mod from_data;
 mod inspect;
 mod learn;
@@ -12,6 +12,7 @@ mod matrix;
 use crate::failure::Failure;
 use crate::privacy::{positive, size};
 use clap::{Args, Subcommand};
+use fedkin::Registry;
 use std::path::PathBuf;
 
 const FILES: &str = "\
@@ -35,7 +36,6 @@ pub(crate) enum Command {
     #[command(after_help = FILES)]
     Communities(Communities),
     /// Smooth a signal over a graph of clients, as the server of FedPnP does with models
-    #[command(after_help = filter::about())]
     Filter(Box<filter::Filter>),
     /// Make a graph of clients that are alike from their records
     #[command(after_help = from_data::ABOUT)]
@@ -95,13 +95,13 @@ pub(crate) struct Communities {
 }
 
 /// Runs the command.
-pub(crate) fn graph(command: &Command) -> Result<(), Failure> {
+pub(crate) fn graph(registry: &Registry, command: &Command) -> Result<(), Failure> {
     match command {
         Command::Learn(args) => learn::learn(args),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Compare(args) => compare::compare(args),
         Command::Communities(args) => communities::communities(args),
-        Command::Filter(args) => filter::filter(args),
+        Command::Filter(args) => filter::filter(&registry.core().denoisers, args),
         Command::FromData(args) => from_data::from_data(args),
     }
 }

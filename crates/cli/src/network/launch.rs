@@ -8,10 +8,10 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output;
 use crate::progress;
-use fedkin_experiment::deploy::{Deployment, Hosts, NodeConfig, Roster};
-use fedkin_experiment::{Claim, Claimed, Error, Finished, Plan, Warning};
-use fedkin_runtime::nats::{Broker, Token, Watcher};
-use fedkin_runtime::node::NodeStatus;
+use fedkin::experiment::deploy::{Deployment, Hosts, NodeConfig, Roster};
+use fedkin::experiment::{Claim, Claimed, Error, Finished, Plan, Warning};
+use fedkin::runtime::nats::{Broker, Token, Watcher};
+use fedkin::runtime::node::NodeStatus;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ const PROGRESS: Duration = Duration::from_millis(500);
 
 /// Runs a plan on nodes and writes the run directory as one process would.
 pub(crate) fn launch(args: &args::Run, plan: Plan, out: &Path, anchor: &Path) -> Result<Finished, Failure> {
-    let claimed = match fedkin_experiment::claim(&plan, out)? {
+    let claimed = match fedkin::experiment::claim(&plan, out)? {
         Claim::Complete(done) => return Ok(*done),
         Claim::Open(claimed) => claimed,
     };
@@ -98,8 +98,8 @@ fn finish(
     claimed: &Claimed,
     deployment: &Deployment,
     anchor: &Path,
-    world: fedkin_data::World,
-    collected: fedkin_experiment::deploy::Collected,
+    world: fedkin::data::World,
+    collected: fedkin::experiment::deploy::Collected,
     warnings: Vec<Warning>,
 ) -> Result<Finished, Error> {
     claimed.complete(&deployment.plan, anchor, world, Box::new(collected), warnings)
@@ -180,7 +180,7 @@ fn processes_of(
     std::fs::create_dir_all(&logs)
         .map_err(|error| Failure::Usage(format!("cannot create {}: {error}", logs.display())))?;
     let is_client =
-        |config: &NodeConfig| matches!(config.kind, fedkin_experiment::deploy::NodeKind::Client(_));
+        |config: &NodeConfig| matches!(config.kind, fedkin::experiment::deploy::NodeKind::Client(_));
     let (clients, servers): (Vec<_>, Vec<_>) = files.iter().partition(|(_, config)| is_client(config));
     let mut nodes = Vec::new();
     for process in 0..server_processes {
@@ -201,7 +201,7 @@ fn watch(
     nodes: &mut [Node],
     broker: &mut Option<Broker>,
     url: &str,
-    control: &fedkin_experiment::Control<'_>,
+    control: &fedkin::experiment::Control<'_>,
 ) -> Result<(), Failure> {
     let runtime = runtime()?;
     let mut config = deployment.post(&files[0].1);

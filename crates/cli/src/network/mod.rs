@@ -10,7 +10,7 @@ pub(crate) use node::{client, server};
 pub(crate) use status::status;
 
 use crate::failure::Failure;
-use fedkin_runtime::node::NodeError;
+use fedkin::runtime::node::NodeError;
 
 impl From<NodeError> for Failure {
     fn from(error: NodeError) -> Self {

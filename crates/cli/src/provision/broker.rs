@@ -1,7 +1,7 @@
 //! The broker's address and its config.
 
 use crate::failure::Failure;
-use fedkin_runtime::nats::{Access, broker_accounts};
+use fedkin::runtime::nats::{Access, broker_accounts};
 use std::net::IpAddr;
 
 /// Where the broker listens, and by which names its certificate is known.

@@ -11,11 +11,13 @@ use crate::input;
 use crate::output::{self, Facts, count};
 use broker::Address;
 use certificates::{Authority, Role};
-use fedkin_core::params::Value;
-use fedkin_experiment::config::{Override, quoted};
-use fedkin_experiment::deploy::{Deployment, Hosts, Roster};
-use fedkin_experiment::{Plan, Registry};
-use fedkin_runtime::nats::{ACCOUNT_API, Access, Permissions, Token, client_permissions, server_permissions};
+use fedkin::core::params::Value;
+use fedkin::experiment::config::{Override, quoted};
+use fedkin::experiment::deploy::{Deployment, Hosts, Roster};
+use fedkin::experiment::{Plan, Registry};
+use fedkin::runtime::nats::{
+    ACCOUNT_API, Access, Permissions, Token, client_permissions, server_permissions,
+};
 use files::{Written, folder, write_once, write_text};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -30,7 +30,7 @@ fn program() -> Option<PathBuf> {
         .map(|folder| folder.join("nats-server"))
         .find(|file| file.is_file());
     if found.is_none() {
-        eprintln!("skipped: no nats-server; ./scripts/setup installs it, or set FEDKIN_NATS_SERVER");
+        crate::skipped::skipped("no nats-server; ./scripts/setup installs it, or set FEDKIN_NATS_SERVER");
     }
     found
 }

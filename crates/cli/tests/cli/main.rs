@@ -9,12 +9,14 @@ mod bits;
 mod broker;
 mod commands;
 mod data;
+mod defaults;
 mod graph;
 mod graph_filter;
 mod graph_learn;
 mod graph_run;
 mod json;
 mod kin;
+mod learners;
 #[cfg(unix)]
 mod ledger;
 mod persfl;
@@ -22,5 +24,7 @@ mod privacy;
 mod provision;
 #[cfg(unix)]
 mod resume;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 #[cfg(unix)]
 mod streams;

@@ -270,7 +270,7 @@ fn a_full_disk_stops_a_run_and_space_lets_it_go_on() {
     bench.write("long.toml", LONG);
     let (models, metrics, _) = sha(&bench, "whole");
     let Some(disk) = SmallDisk::mount(bench.path("runs/refused"), "64k") else {
-        eprintln!("skipped: no right to mount a small file system");
+        crate::skipped::skipped("no right to mount a small file system");
         return;
     };
     bench.write("runs/refused/mine.txt", "mine");

@@ -28,7 +28,7 @@ fn a_reader_that_leaves_is_no_error() {
 fn output_that_cannot_be_written_is_an_error_with_a_reason() {
     let bench = Bench::new();
     let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
-        eprintln!("skipped: this system has no /dev/full");
+        crate::skipped::skipped("this system has no /dev/full");
         return;
     };
     for arguments in LOUD {

@@ -23,7 +23,7 @@ impl Tiny {
         mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(folder.path());
         let mounted = mount.output().is_ok_and(|output| output.status.success());
         if !mounted {
-            eprintln!("skipped: a small disk cannot be mounted here (needs root)");
+            crate::skipped::skipped("no right to mount a small file system");
             return None;
         }
         Some(Self { folder })

@@ -8,5 +8,7 @@ mod junk;
 mod rogue;
 mod rollback;
 mod site;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 mod tls;
 mod uploads;

@@ -52,7 +52,7 @@ pub(crate) fn has_broker() -> bool {
     match fedkin_runtime::nats::find_broker() {
         Ok(_) => true,
         Err(BrokerError::NotFound) => {
-            eprintln!("skipped: no nats-server; ./scripts/setup installs it, or set FEDKIN_NATS_SERVER");
+            crate::skipped::skipped("no nats-server; ./scripts/setup installs it, or set FEDKIN_NATS_SERVER");
             false
         }
         Err(error) => panic!("{error}"),

@@ -3,7 +3,7 @@
 //!
 //! Tests are skipped, with a word, where there is no `nats-server`; `scripts/setup` installs one.
 //!
-//! `FEDKIN_TRIALS=30 cargo nextest run --release -p fedkin --test network kill` runs 30 trials of `kill -9` instead
+//! `FEDKIN_TRIALS=30 cargo nextest run --release -p fedkin-cli --test network kill` runs 30 trials of `kill -9` instead
 //! of a few; `FEDKIN_SEED=7` draws other ones.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
@@ -13,6 +13,9 @@
 mod bench;
 mod conformance;
 mod kills;
+mod learners;
 mod mismatch;
 mod net;
 mod operate;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;

@@ -57,7 +57,7 @@ pub(crate) fn ready() -> bool {
         Ok(_) => true,
         Err(error) => {
             assert!(std::env::var_os("FEDKIN_NATS_SERVER").is_none(), "FEDKIN_NATS_SERVER: {error}");
-            eprintln!("skipped: {error}");
+            crate::skipped::skipped(&error.to_string());
             false
         }
     }
@@ -189,12 +189,10 @@ pub(crate) fn of_kind(bench: &Bench, kind: Kind) -> Vec<u32> {
 
 /// Sends a signal; a process that is gone is none of its business.
 pub(crate) fn signal(name: &str, pids: &[u32]) {
-    if pids.is_empty() {
-        return;
-    }
     let words = pids.iter().map(ToString::to_string);
-    let _ =
-        Command::new("kill").arg(format!("-{name}")).args(words).stderr(std::process::Stdio::null()).status();
+    let mut kill = Command::new("kill");
+    kill.arg(format!("-{name}")).args(words).stderr(std::process::Stdio::null());
+    let _ = (!pids.is_empty()).then(|| kill.status());
 }
 
 /// Waits until something holds.

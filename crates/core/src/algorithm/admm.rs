@@ -28,6 +28,7 @@
 //! and so they are for those who fall silent once the models have settled. A dual is the gradient of another
 //! place once the models have moved on: from a step of `|phi_k| / (2 rho)` on it is left out, as is a client that was never heard.
 
+use super::registry::Method;
 use super::{
     Algorithm, Ask, Cells, Closed, Context, Held, Now, Personal, Run, Seats, ServerView, Shares,
     privacy_of_graphs,
@@ -40,9 +41,12 @@ use crate::learner::{Abilities, Families, Learner, Terms};
 use crate::model::Unsolved;
 use crate::numeric::{axpy, blend, distance2, norm2, update};
 use crate::params::{Kind, Param, Preset};
-use crate::privacy::{Bound, Cost, Gate, Gaussian, Mechanism, Privacy, Refusal, Released, Zcdp, certify};
+use crate::privacy::{
+    Bound, Cost, Gate, Gaussian, Mechanism, Privacy, Protection, Refusal, Released, Zcdp, certify,
+};
 use crate::record;
 use crate::rng::PublicRng;
+use crate::settings::Settings;
 use std::sync::Arc;
 
 /// rho, as every method of the family declares it.
@@ -69,11 +73,15 @@ const STALE: f64 = 2.0;
 pub trait Rule: Sized + Send + Sync + 'static {
     /// The method's name on the wire.
     const NAME: &'static str;
+    /// Its keys, those of [`AdmmKeys`] among them.
+    type Settings: Settings;
     /// What a server keeps.
     type State: Codec + Send + Sync;
     /// What it tells its neighbours.
     type Share: Codec + Default + Send + Sync;
 
+    /// The rule, and the keys that every method of the family has, from settings that passed their table.
+    fn build(settings: Self::Settings, context: &Context) -> Result<(Self, AdmmKeys), String>;
     /// The state before the first step: all models zero.
     fn open(&self, at: ServerView<'_>) -> Self::State;
     /// Takes the aggregates (8), one after the other by cluster.
@@ -137,6 +145,17 @@ record! {
     pub struct Memory { model: Vec<f64> }
 }
 
+impl<R: Rule> Method for Admm<R> {
+    type Settings = R::Settings;
+    const NEEDS: Abilities = NEEDS;
+    const COVERED_BY: &'static [Protection] = &[Protection::Zcdp];
+
+    fn build(settings: R::Settings, context: &Context) -> Result<Self, String> {
+        let (rule, keys) = R::build(settings, context)?;
+        Self::new(rule, keys, context)
+    }
+}
+
 impl<R: Rule> Admm<R> {
     /// Puts a rule together with the shared parameters; an enforced bound must exist where one is asked for.
     pub fn new(rule: R, keys: AdmmKeys, context: &Context) -> Result<Self, String> {
@@ -146,12 +165,15 @@ impl<R: Rule> Admm<R> {
                 let bounds = context.families.all().map(|family| certify::step(family, zcdp.assumed));
                 Some((zcdp, bounds.collect::<Result<Vec<Bound>, String>>()?))
             }
-            Privacy::OneShot(_) | Privacy::Paper(_) => return Err(privacy_of_graphs(R::NAME)),
+            Privacy::OneShot(_) | Privacy::Paper(_) => {
+                return Err(privacy_of_graphs(R::NAME, Protection::Zcdp));
+            }
             Privacy::DpSgd(_) => {
                 return Err(format!(
                     "{} sends the solution of a client's problem and has no gradients to clip: set \
-                     privacy.mechanism = \"zcdp\" for it; \"dp-sgd\" is for fedavg",
-                    R::NAME
+                     privacy.mechanism = \"zcdp\" for it, or use {}",
+                    R::NAME,
+                    context.covered(&[Protection::DpSgd])
                 ));
             }
         };

@@ -10,13 +10,14 @@ use super::{
 };
 use crate::buffers::Buffers;
 use crate::dataset::Dataset;
-use crate::federation::Member;
+use crate::federation::{Federation, Member};
 use crate::hypothesis::Sample;
 use crate::learner::{Abilities, Families, Share};
 use crate::model::Unsolved;
 use crate::privacy::{Gate, Refusal, Released};
 use crate::rng::PublicRng;
 use crate::{record, sent_as_released, settings};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The method.
@@ -41,7 +42,7 @@ impl Method for Centralized {
 
     fn build(_: CentralizedSettings, context: &Context) -> Result<Self, String> {
         if context.privacy.demanded() {
-            return Err("centralized pools raw records: set privacy.mechanism = \"none\" for it".into());
+            return Err(format!("{} pools raw records: set privacy.mechanism = \"none\" for it", Self::NAME));
         }
         Ok(Self(context.families.clone()))
     }
@@ -112,6 +113,10 @@ impl Algorithm for Centralized {
         Records::default()
     }
 
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.0.one_output(federation, run, |member| member.cluster)
+    }
+
     fn phase(&self, _: &Self::Server, step: u32, _: &Run) -> Phase {
         if step == 1 { Phase::Ask(ROUND) } else { Phase::Deliver }
     }
@@ -153,18 +158,25 @@ impl Algorithm for Centralized {
         closed: &Closed<'_>,
         _: &Cells,
     ) {
+        let at = closed.now.at;
+        let wanted: BTreeSet<usize> = at.members.iter().map(|member| self.place(member, at.run)).collect();
         for (place, model) in server.iter_mut().enumerate() {
             let (cluster, kind) = (place / self.0.count(), place % self.0.count());
-            if let Some(fitted) = self.pool(seats, closed, cluster as u32, kind) {
+            if !wanted.contains(&place) {
+                // Nobody in the cluster has this kind.
+                model.clear();
+            } else if let Some(fitted) = self.pool(seats, closed, cluster as u32, kind) {
                 *model = fitted;
             }
         }
     }
 
-    /// Of several kinds the first.
+    /// Of several kinds the first that the cluster's clients have.
     fn held(&self, server: &Self::Server, _: &Run, out: &mut Held<'_>) {
-        for (cluster, model) in server.iter().step_by(self.0.count()).enumerate() {
-            out(cluster as u32, "served", model);
+        for (cluster, models) in server.chunks(self.0.count()).enumerate() {
+            if let Some(model) = models.iter().find(|model| !model.is_empty()) {
+                out(cluster as u32, "served", model);
+            }
         }
     }
 

@@ -30,6 +30,7 @@
 
 use super::star::Star;
 use super::training::{Batches, Sampled, Steps, Training, WEIGHTS, Weighting};
+use crate::privacy::Protection;
 use crate::settings;
 
 /// The method.
@@ -49,6 +50,7 @@ settings! {
 impl Star for FedAvg {
     const NAME: &'static str = "fedavg";
     const VERSION: u16 = 2;
+    const COVERED_BY: &'static [Protection] = &[Protection::DpSgd];
     type Settings = FedAvgSettings;
 
     fn steps(settings: &FedAvgSettings) -> Steps {

@@ -19,6 +19,7 @@
 use super::star::Star;
 use super::training::{Batches, Sampled, Steps, Training, WEIGHTS, Weighting};
 use crate::params::{Kind, Preset};
+use crate::privacy::Protection;
 use crate::settings;
 
 /// The method.
@@ -42,6 +43,7 @@ settings! {
 
 impl Star for FedProx {
     const NAME: &'static str = "fedprox";
+    const COVERED_BY: &'static [Protection] = &[Protection::DpSgd];
     type Settings = FedProxSettings;
 
     fn steps(settings: &FedProxSettings) -> Steps {

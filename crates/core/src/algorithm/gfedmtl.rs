@@ -13,10 +13,8 @@
 //! The neighbours' models in (11) and (12) are those after (10). (12) as printed sums over the neighbours
 //! against a weight of 1, so its effective tau grows with the degree; `mix = "mean"` divides by the degree.
 
-use super::admm::{Admm, AdmmKeys, NEEDS, PENALTY, READOUT, Rule};
-use super::registry::Method;
+use super::admm::{AdmmKeys, PENALTY, READOUT, Rule};
 use super::{Context, Now, ServerView};
-use crate::learner::Abilities;
 use crate::numeric::{axpy, power, scale};
 use crate::params::{Kind, Preset};
 use crate::{choice, record, settings};
@@ -61,17 +59,6 @@ settings! {
     }
 }
 
-impl Method for Admm<GFedMtl> {
-    type Settings = GFedMtlSettings;
-    const NEEDS: Abilities = NEEDS;
-
-    fn build(settings: GFedMtlSettings, context: &Context) -> Result<Self, String> {
-        let GFedMtlSettings { penalty, inter_cluster, decay, mix, readout_memory } = settings;
-        let rule = GFedMtl { start: inter_cluster, decay, mix };
-        Self::new(rule, AdmmKeys { penalty, readout_memory }, context)
-    }
-}
-
 impl GFedMtl {
     fn tau(&self, round: u32) -> f64 {
         self.start * power(self.decay, round)
@@ -80,8 +67,15 @@ impl GFedMtl {
 
 impl Rule for GFedMtl {
     const NAME: &'static str = "gfedmtl";
+    type Settings = GFedMtlSettings;
     type State = State;
     type Share = Share;
+
+    fn build(settings: GFedMtlSettings, _: &Context) -> Result<(Self, AdmmKeys), String> {
+        let GFedMtlSettings { penalty, inter_cluster, decay, mix, readout_memory } = settings;
+        let rule = GFedMtl { start: inter_cluster, decay, mix };
+        Ok((rule, AdmmKeys { penalty, readout_memory }))
+    }
 
     fn open(&self, at: ServerView<'_>) -> State {
         let models = vec![0.0; at.run.clusters * at.run.dimension];

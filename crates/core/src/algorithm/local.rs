@@ -64,7 +64,7 @@ impl Method for Local {
         let alone = Context { privacy: crate::privacy::Privacy::None, ..context.clone() };
         let steps = Steps { batches: settings.batches, sampled: None, weights: Weighting::Samples };
         let trained = context.families.all().any(|family| !fits(family));
-        let training = trained.then(|| Training::new("local", &steps, &alone)).transpose()?;
+        let training = trained.then(|| Training::new(Self::NAME, &steps, &alone)).transpose()?;
         Ok(Self { families: context.families.clone(), training })
     }
 }
@@ -92,19 +92,21 @@ impl Algorithm for Local {
     fn open(&self, at: ServerView<'_>, rng: &mut PublicRng) -> Central {
         let Some(_) = &self.training else { return Central::default() };
         let start = self.families.all().find(|family| !fits(*family));
-        let start = start.map_or_else(Vec::new, |family| family.start(at.run.dimension, rng));
+        let dimension = |family: &dyn Family| {
+            at.run.columns.map_or(at.run.dimension, |columns| family.dimension(columns))
+        };
+        let start = start.map_or_else(Vec::new, |family| family.start(dimension(family), rng));
         Central { start: Weights(start), failed: None }
     }
 
     fn seat(&self, _: ServerView<'_>, _: &Member) {}
 
     fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
-        match &self.training {
-            Some(training) if self.families.all().all(|family| !fits(family)) => {
-                training.suits(federation, run)
-            }
-            _ => Ok(()),
-        }
+        let Some(training) = &self.training else { return Ok(()) };
+        // Those that are trained begin with the same model.
+        let trained = |member: &Member| !fits(self.families.of(run, member.id));
+        self.families.one_space_of(federation, run, trained)?;
+        training.room(federation, run, trained)
     }
 
     fn phase(&self, _: &Central, step: u32, run: &Run) -> Phase {

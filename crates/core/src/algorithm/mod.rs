@@ -9,6 +9,7 @@ mod admm;
 mod agnostic;
 mod candidates;
 mod centralized;
+mod facts;
 mod fedavg;
 mod fedbn;
 mod fedgl;
@@ -35,6 +36,7 @@ mod typed;
 pub use admm::{Admm, AdmmKeys, Rule};
 pub use agnostic::{AgnosticStart, PersFlAgnostic, PersFlAgnosticSettings, PublicLaw};
 pub use centralized::{Centralized, CentralizedSettings};
+pub use facts::{Baseline, Colours, EdgeMeaning};
 pub use fedavg::{FedAvg, FedAvgSettings};
 pub use fedbn::{FedBn, FedBnSettings};
 pub use fedgl::{Average, Consensus, FedGl, FedGlAverageSettings, FedGlSettings, SolverName, SolverSettings};
@@ -63,7 +65,7 @@ use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
 use crate::learner::Families;
 use crate::model::Unsolved;
-use crate::privacy::{Cost, Draws, Gate, Privacy, Refusal, Released};
+use crate::privacy::{Cost, Draws, Gate, Privacy, Protection, Refusal, Released};
 use crate::registry::Registry;
 use crate::rng::{PublicRng, Random};
 pub use crate::round::{Ask, Cells, Closed, Seats};
@@ -501,15 +503,20 @@ impl Context {
     pub fn new(families: Families, privacy: Privacy) -> Self {
         Self { families, privacy, infer: None, registry: Arc::new(Registry::native()) }
     }
+
+    /// The methods whose uploads these mechanisms cover, for messages that say what would do.
+    fn covered(&self, by: &[Protection]) -> String {
+        facts::covered(&self.registry.methods, by)
+    }
 }
 
 /// Why a method that learns graphs refuses what has none.
 const NO_GRAPH: &str = "this learns graphs: set model.kind = \"graph\"";
 
 /// Why a method that fits linear models refuses the mechanisms of those that learn graphs.
-fn privacy_of_graphs(name: &str) -> String {
+fn privacy_of_graphs(name: &str, takes: Protection) -> String {
     format!(
-        "privacy.mechanism = \"one-shot\" and \"paper\" are for methods that learn graphs; {name} takes \"{}\"",
-        if name == "fedavg" { "dp-sgd" } else { "zcdp" }
+        "privacy.mechanism = \"one-shot\" and \"paper\" are for methods that learn graphs; {name} takes {:?}",
+        takes.word()
     )
 }

@@ -23,10 +23,8 @@
 //!
 //! Reductions: tau = 0 decouples the clusters; Q = 1 is GFL; no edges is ClusterFL; one server is one-cloud.
 
-use super::admm::{Admm, AdmmKeys, NEEDS, PENALTY, READOUT, Rule, window};
-use super::registry::Method;
+use super::admm::{AdmmKeys, PENALTY, READOUT, Rule, window};
 use super::{Context, Now, ServerView};
-use crate::learner::Abilities;
 use crate::numeric::{axpy, blend, distance2, power, scale};
 use crate::params::{Kind, Preset, Value};
 use crate::settings::{Setting, Settings};
@@ -143,25 +141,21 @@ record! {
     pub struct Share { aggregate: Vec<f64>, variance: Vec<f64>, distance: Vec<f64> }
 }
 
-impl Method for Admm<Pgfl> {
+impl Rule for Pgfl {
+    const NAME: &'static str = "pgfl";
+    const ADVICE: &'static str = "raise `algorithm.penalty` (dual = \"served\" diverges up to about 0.5) or set algorithm.dual = \"aggregate\"";
     type Settings = PgflSettings;
-    const NEEDS: Abilities = NEEDS;
+    type State = State;
+    type Share = Share;
 
-    fn build(settings: PgflSettings, context: &Context) -> Result<Self, String> {
+    fn build(settings: PgflSettings, context: &Context) -> Result<(Self, AdmmKeys), String> {
         let PgflSettings { penalty, inter_cluster, dual, readout_memory } = settings;
         let (alone, apart) = context
             .infer
             .map_or((0, 0), |infer| (infer.warm_up, infer.warm_up.saturating_add(infer.forming)));
         let rule = Pgfl { tau: inter_cluster, dual, alone, apart };
-        Self::new(rule, AdmmKeys { penalty, readout_memory }, context)
+        Ok((rule, AdmmKeys { penalty, readout_memory }))
     }
-}
-
-impl Rule for Pgfl {
-    const NAME: &'static str = "pgfl";
-    const ADVICE: &'static str = "raise `algorithm.penalty` (dual = \"served\" diverges up to about 0.5) or set algorithm.dual = \"aggregate\"";
-    type State = State;
-    type Share = Share;
 
     fn open(&self, at: ServerView<'_>) -> State {
         let models = vec![0.0; at.run.clusters * at.run.dimension];

@@ -11,11 +11,9 @@
 //! `|w - w~|^2 + w'psi + rho sum_p |w - (w_s + w_p)/2|^2` to zero gives the *sum* w_s + w_p in (6), and
 //! dual ascent on the consensus constraint gives w_s - w_p in (7): see `docs/algorithms.md`.
 
-use super::admm::{Admm, AdmmKeys, NEEDS, PENALTY, READOUT, Rule};
-use super::pgfl::Tau;
-use super::registry::Method;
+use super::admm::{AdmmKeys, PENALTY, READOUT, Rule};
+use super::pgfl::{Pgfl, Tau};
 use super::{Context, Now, ServerView};
-use crate::learner::Abilities;
 use crate::numeric::{axpy, scale};
 use crate::params::Preset;
 use crate::{record, settings};
@@ -45,23 +43,23 @@ settings! {
     }
 }
 
-impl Method for Admm<SingleStep> {
-    type Settings = SingleStepSettings;
-    const NEEDS: Abilities = NEEDS;
-
-    fn build(settings: SingleStepSettings, context: &Context) -> Result<Self, String> {
-        let SingleStepSettings { penalty, inter_cluster: tau, readout_memory } = settings;
-        if tau == Tau::Adaptive {
-            return Err("inter_cluster = \"adaptive\" belongs to pgfl: single-step takes a number or { start, decay }".into());
-        }
-        Self::new(SingleStep { tau, penalty }, AdmmKeys { penalty, readout_memory }, context)
-    }
-}
-
 impl Rule for SingleStep {
     const NAME: &'static str = "single-step";
+    type Settings = SingleStepSettings;
     type State = State;
     type Share = Share;
+
+    fn build(settings: SingleStepSettings, _: &Context) -> Result<(Self, AdmmKeys), String> {
+        let SingleStepSettings { penalty, inter_cluster: tau, readout_memory } = settings;
+        if tau == Tau::Adaptive {
+            return Err(format!(
+                "inter_cluster = \"adaptive\" belongs to {}: {} takes a number or {{ start, decay }}",
+                Pgfl::NAME,
+                SingleStep::NAME
+            ));
+        }
+        Ok((SingleStep { tau, penalty }, AdmmKeys { penalty, readout_memory }))
+    }
 
     fn open(&self, at: ServerView<'_>) -> State {
         let zero = vec![0.0; at.run.clusters * at.run.dimension];

@@ -14,7 +14,7 @@ use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
 use crate::learner::{Abilities, Failure, Learner, Pull};
 use crate::model::Unsolved;
-use crate::privacy::{Anchor, Anchored, Cost, Draws, Gate, Refusal, Released};
+use crate::privacy::{Anchor, Anchored, Cost, Draws, Gate, Protection, Refusal, Released};
 use crate::record;
 use crate::rng::{PrivateRng, PublicRng};
 use crate::settings::Settings;
@@ -62,6 +62,8 @@ pub trait Star: Clone + Send + Sync + 'static {
     const KEPT: &'static [bool] = &[true, false];
     /// What it needs of a learner.
     const NEEDS: Abilities = Abilities::PARAMETERS.and(Abilities::DESCEND);
+    /// The mechanisms that cover its uploads; none where empty.
+    const COVERED_BY: &'static [Protection] = &[];
     /// Whether [`Star::personal`] needs no more than memory and what is served.
     const PLAIN: bool = true;
 
@@ -118,6 +120,7 @@ pub struct AsStar<T>(T);
 impl<T: Star> Method for AsStar<T> {
     type Settings = T::Settings;
     const NEEDS: Abilities = T::NEEDS;
+    const COVERED_BY: &'static [Protection] = T::COVERED_BY;
 
     fn build(settings: Self::Settings, context: &Context) -> Result<Self, String> {
         let training = Training::new(T::NAME, &T::steps(&settings), context)?;

@@ -18,7 +18,9 @@ use crate::learner::{Abilities, Failure, Families, Family, Learner, Pull, Terms}
 use crate::model::Unsolved;
 use crate::model::neural::Descent;
 use crate::params::{Kind, Param, Preset};
-use crate::privacy::{Anchored, Cost, DpSgd, Draws, Gate, Privacy, Refusal, Released, SampledSum};
+use crate::privacy::{
+    Anchored, Cost, DpSgd, Draws, Gate, Privacy, Protection, Refusal, Released, SampledSum,
+};
 use crate::rng::Random;
 use crate::settings::Settings;
 use crate::{choice, settings};
@@ -114,14 +116,16 @@ impl Training {
         let private = steps.sampled.is_some();
         let noise = match context.privacy {
             Privacy::None => None,
-            Privacy::DpSgd(sgd) if private => Some(sgd),
-            Privacy::DpSgd(_) => {
+            _ if !private => {
                 return Err(format!(
-                    "{name} takes steps that no mechanism covers: set privacy.mechanism = \"none\", or use fedavg, fedprox or \
-                     fedpnp with \"dp-sgd\""
+                    "{name} takes steps that no mechanism covers: set privacy.mechanism = \"none\", or use {}",
+                    context.covered(&[Protection::DpSgd])
                 ));
             }
-            Privacy::OneShot(_) | Privacy::Paper(_) => return Err(privacy_of_graphs(name)),
+            Privacy::DpSgd(sgd) => Some(sgd),
+            Privacy::OneShot(_) | Privacy::Paper(_) => {
+                return Err(privacy_of_graphs(name, Protection::DpSgd));
+            }
             Privacy::Zcdp(_) => {
                 return Err(format!(
                     "{name} sends the end of gradient steps, and no bound says how far one record moves it: set \
@@ -185,8 +189,18 @@ impl Training {
     /// Whether every client has what its training needs.
     pub(super) fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
         self.families.one_space(federation, run)?;
+        self.room(federation, run, |_| true)
+    }
+
+    /// Whether these clients have enough records for a batch.
+    pub(super) fn room(
+        &self,
+        federation: &Federation,
+        run: &Run,
+        wanted: impl Fn(&Member) -> bool,
+    ) -> Result<(), String> {
         let least = |member: &Member| self.families.of(run, member.id).least_batch();
-        let few = |member: &&Member| (member.samples as usize) < least(member);
+        let few = |member: &&Member| wanted(member) && (member.samples as usize) < least(member);
         match federation.members().iter().find(few).filter(|_| self.batches.is_some()) {
             // Only batch norm asks for more than one.
             Some(member) => Err(format!(

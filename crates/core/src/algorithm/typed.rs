@@ -1,7 +1,7 @@
 //! What code that knows no method may ask of a method's settings.
 
+use super::Context;
 use super::registry::Method;
-use crate::learner::Families;
 use crate::params::{Kind, Param, Preset, Value, Values};
 use crate::settings::{Setting, Settings};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct Typed {
     /// Whether the run is to bring a graph of clients.
     pub takes_client_graph: fn(&Values) -> Result<bool, String>,
     /// What to warn of before a run of so many rounds starts.
-    pub caveat: fn(&Values, &Families, u32) -> Result<Option<&'static str>, String>,
+    pub caveat: fn(&Values, &Context, u32) -> Result<Option<&'static str>, String>,
     /// What the settings write after they have read the values: the same, which tests compare for every key.
     pub rewritten: fn(&Values) -> Result<BTreeMap<String, Value>, String>,
 }
@@ -64,7 +64,7 @@ impl Typed {
         Self {
             targets: |values| Ok(M::targets(&M::Settings::read(values)?)),
             takes_client_graph: |values| Ok(M::takes_client_graph(&M::Settings::read(values)?)),
-            caveat: |values, problem, rounds| Ok(M::caveat(&M::Settings::read(values)?, problem, rounds)),
+            caveat: |values, context, rounds| Ok(M::caveat(&M::Settings::read(values)?, context, rounds)),
             rewritten: |values| Ok(M::Settings::read(values)?.values()),
         }
     }

@@ -114,10 +114,11 @@ impl fmt::Display for Abilities {
 pub type Known<'a> = (&'a str, Abilities);
 
 /// Why a method does not take a learner: what is missing, which learners the method takes, and which methods take the
-/// learner. The names come from the registries.
+/// learner. The names come from the registries; `place` is where the learner's keys stand in a config.
 pub fn refusal<'a>(
     method: Known<'_>,
     learner: Known<'_>,
+    place: &str,
     why: Option<&str>,
     methods: impl Iterator<Item = Known<'a>>,
     learners: impl Iterator<Item = Known<'a>>,
@@ -141,7 +142,7 @@ pub fn refusal<'a>(
         method.0,
         learner.0,
         why.map_or_else(String::new, |why| format!(" ({why})")),
-        either("model.kind", &fitting),
+        either(&format!("{place}.kind"), &fitting),
         either("algorithm.name", &taking),
     )
 }
@@ -170,7 +171,14 @@ mod tests {
         let methods = [("pgfl", ridge), ("local", Abilities::FIT), ("igl", Abilities::GRAPH)];
         let learners = [("ridge", ridge.and(Abilities::FIT)), ("tree", tree)];
         assert_eq!(
-            refusal(("pgfl", ridge), ("tree", tree), None, methods.into_iter(), learners.into_iter()),
+            refusal(
+                ("pgfl", ridge),
+                ("tree", tree),
+                "model",
+                None,
+                methods.into_iter(),
+                learners.into_iter()
+            ),
             "pgfl needs parameters that can be averaged and a proximal step, which the learner \"tree\" does not have: \
              set model.kind = \"ridge\", or algorithm.name = \"local\""
         );

@@ -4,7 +4,7 @@ use super::{ACCURACY, Abilities, Failure, Family, Learner, Output, Reached, Regu
 use crate::buffers::Buffers;
 use crate::dataset::Dataset;
 use crate::hypothesis::Sample;
-use crate::model::{Loss, Model, Prox, ProxWork, RegularisedProx, Unsolved, fit};
+use crate::model::{Loss, Model, Prox, ProxWork, RegularisedProx, Unsolved, fit, fit_quantile};
 use crate::numeric::{axpy, dot, norm2};
 use std::sync::Arc;
 
@@ -109,6 +109,9 @@ impl Family for Linear {
         let squared = strength * self.regulariser.squared_share();
         if self.regulariser.is_smooth() {
             return fit(&self.model, &data, sample.weights, squared);
+        }
+        if let Loss::Quantile(level) = self.model.loss {
+            return fit_quantile(level, &data, sample.weights, (&self.regulariser, strength));
         }
         let mut smooth = |w: &[f64], out: &mut [f64]| {
             let mut sum = squared * norm2(w);

@@ -27,7 +27,7 @@ mod softmax;
 mod tests;
 
 pub use ability::{Abilities, Known, refusal};
-pub use families::Families;
+pub use families::{DEFAULT, Families};
 pub use generic::{Reached, Unreached};
 pub use graph::Graph;
 pub use hypotheses::Hypotheses;
@@ -66,7 +66,28 @@ pub enum Output {
     Graph,
 }
 
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Output::Number => write!(f, "numbers"),
+            Output::Probability => write!(f, "labels 0 and 1"),
+            Output::Classes(count) => write!(f, "classes from 0 to {}", count - 1),
+            Output::Graph => write!(f, "graphs"),
+        }
+    }
+}
+
 impl Output {
+    /// Whether a target is one that such predictions are compared with.
+    pub fn takes(self, target: f64) -> bool {
+        match self {
+            Output::Number | Output::Graph => true,
+            Output::Probability | Output::Classes(_) => {
+                target >= 0.0 && target < self.classes() as f64 && target.fract() == 0.0
+            }
+        }
+    }
+
     /// How many classes there are; none where a number or a graph is learnt.
     pub fn classes(self) -> usize {
         match self {
@@ -192,11 +213,16 @@ pub trait Family: Any + fmt::Debug + Send + Sync {
     /// What its learners can do by themselves.
     fn has(&self) -> Abilities;
 
-    /// What a prediction is.
-    fn output(&self) -> Output;
+    /// What a prediction is: a number, where nothing else is said.
+    fn output(&self) -> Output {
+        Output::Number
+    }
 
-    /// The number of parameters for this many columns; the columns where models have no fixed number of parameters.
-    fn dimension(&self, columns: usize) -> usize;
+    /// The number of parameters for this many columns: as many, where nothing else is said or where models have no fixed
+    /// number of parameters.
+    fn dimension(&self, columns: usize) -> usize {
+        columns
+    }
 
     /// Whether records of this many columns are what the learner takes.
     fn takes(&self, _columns: usize) -> Result<(), String> {

@@ -55,6 +55,13 @@ impl LearnerRow {
         Self { name, summary, params: <K::Settings as Settings>::PARAMS, has: K::HAS, build }
     }
 
+    /// The row of a learner that a program brings as a value: it has no keys, and a config alone cannot build it.
+    pub const fn brought(name: &'static str, has: Abilities) -> Self {
+        let build: fn(&Values, Known) -> Built =
+            |_, _| Err("this learner belongs to the program that trained it: run that program again".into());
+        Self { name, summary: "a learner that a program brings as a value", params: &[], has, build }
+    }
+
     /// Builds the learner from values that passed its table.
     pub fn build(&self, values: &Values, known: Known) -> Built {
         (self.build)(values, known)

@@ -15,7 +15,7 @@ use super::{Loss, Model, Unsolved};
 use crate::dataset::Dataset;
 use crate::learner::generic::{self, Reached, Unreached, Work};
 use crate::learner::regulariser::Regulariser;
-use crate::numeric::norm2;
+use crate::numeric::{distance2, norm2};
 use std::sync::Arc;
 
 /// A client's problem with its regulariser, ready to be solved for any centre.
@@ -133,11 +133,42 @@ impl RegularisedProx {
     }
 }
 
+/// The pull of the proximal steps by which a fit without curvature goes.
+const PULL: f64 = 0.1;
+/// Most of these steps.
+const STEPS: u32 = 2000;
+
+/// A minimiser of `sum_i weight_i loss(x_i'w, y_i) + R(w)` on prepared data for the loss of a quantile, whose kinks have no
+/// gradient to follow. With a squared norm in R it is one solution of the dual. Without, there may be several: exact
+/// proximal steps from zero, each around the one before, end at one of them, as the objective is made of pieces.
+pub(crate) fn fit_quantile(
+    level: f64,
+    data: &Dataset,
+    weights: &[f64],
+    (regulariser, strength): (&Regulariser, f64),
+) -> Result<Vec<f64>, Unsolved> {
+    let pinball = Pinball::new(level, data, weights.to_vec())?;
+    let curvature = 2.0 * strength * regulariser.squared_share();
+    let (mut w, mut work) = (vec![0.0; data.columns()], Vec::new());
+    if curvature > 0.0 {
+        pinball.solve_with(data, curvature, (regulariser, strength), &mut w, &mut work)?;
+        return Ok(w);
+    }
+    for _ in 0..STEPS {
+        let before = w.clone();
+        pinball.solve_with(data, PULL, (regulariser, strength), &mut w, &mut work)?;
+        if distance2(&before, &w) <= 1e-24 * (1.0 + norm2(&w)) {
+            return Ok(w);
+        }
+    }
+    Err(Unsolved("its quantile problem did not come to an end"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::learner::regulariser::Groups;
-    use crate::numeric::{axpy, distance2, dot};
+    use crate::numeric::{axpy, dot};
     use crate::rng::{PublicRng, Random};
     use proptest::prelude::*;
 

@@ -28,6 +28,7 @@ mod quantile;
 pub mod settings;
 mod softmax;
 
+pub(crate) use composite::fit_quantile;
 pub use composite::{ProxWork, RegularisedProx};
 pub use known::Known;
 pub use loss::Loss;

@@ -41,7 +41,7 @@ settings! {
     /// The keys of `[privacy]`.
     pub struct PrivacySettings {
         mechanism: Protection => Kind::Choice(Protection::WORDS), Preset::Text("none"),
-            "what protects an upload: nothing, Gaussian noise accounted in zCDP, clipped and noisy gradients of a secret sample of the records (for fedavg), one noisy scatter matrix from which all graphs follow (for fedgl), or the noise of the FedGL paper, which an audit has refuted";
+            "what protects an upload: nothing, Gaussian noise accounted in zCDP, clipped and noisy gradients of a secret sample of the records, one noisy scatter matrix from which all graphs follow, or the noise of the FedGL paper, which an audit has refuted";
         initial_budget: f64 => Kind::Number { least: 0.0, most: 1e3, open: true }, Preset::Number(0.001),
             "zcdp: zCDP of round 0 (phi_0); round n spends `initial_budget / growth^n`";
         growth: f64 => Kind::Number { least: 0.5, most: 1.0, open: false }, Preset::Number(0.99),
@@ -310,7 +310,11 @@ impl Privacy {
     pub fn trust(&self, families: &Families) -> Option<Trust> {
         let bound = match self {
             Privacy::None => None,
-            Privacy::Zcdp(zcdp) => certify::step(families.first(), zcdp.assumed).ok(),
+            // Of all families: one without a bound leaves the run without.
+            Privacy::Zcdp(zcdp) => {
+                let all = families.all().map(|family| certify::step(family, zcdp.assumed));
+                all.collect::<Result<Vec<Bound>, String>>().ok().and_then(|all| all.first().copied())
+            }
             Privacy::DpSgd(sgd) => Some(sgd.clip.bound()),
             Privacy::OneShot(once) => Some(once.clip.bound()),
             Privacy::Paper(paper) => Some(Bound::refuted(paper.clip)),

@@ -122,11 +122,6 @@ impl<A: Algorithm> ClientNode<A> {
         self.last
     }
 
-    /// The last step it has answered, if it did not refuse.
-    pub fn last_upload(&self) -> Option<u32> {
-        matches!(self.outbox, Some((Sent::Up(_), _))).then_some(self.last)
-    }
-
     /// Whether it has its served model on disk.
     pub fn is_served(&self) -> bool {
         self.served.is_some()
@@ -286,6 +281,7 @@ impl<A: Algorithm> ClientNode<A> {
                 let own = scratch.desk.refusal.unwrap_or(shown);
                 effects.push(Effect::Note(Note::Withheld(step, own)));
                 let sent = sent_digest(&self.member, step, None);
+                let shown = if active(Mutant::ReasonLeaves) { own } else { shown };
                 (Sent::Refused(shown), self.chain.refuse(own, fingerprint, step, &sent))
             }
         };

@@ -5,7 +5,7 @@ use super::local::Fault;
 use super::pool::{self, Pool};
 use super::{
     AnyMethod, Backlog, ClientNode, Effect, Envelope, Known, Lost, Mode, Peer, Scratch, ServerNode, Setting,
-    Stopped,
+    Stopped, Verdict,
 };
 use crate::algorithm::{Algorithm, FoundKin, Held, Run, ServerView};
 use crate::codec::{Bytes, Damaged};
@@ -55,6 +55,8 @@ pub trait ServerMachine: Send + Sync {
     fn waits_for(&self) -> Vec<u32>;
     /// The neighbours it waits for.
     fn waits_for_servers(&self) -> Vec<u32>;
+    /// What became of each client in the last step, by position.
+    fn verdicts(&self) -> &[Verdict];
     /// What it knows of its clients, by position.
     fn known(&self, position: usize) -> Option<&Known>;
     /// Tells it what an earlier run knew of a client.
@@ -122,6 +124,9 @@ impl<A: Algorithm> ServerMachine for OneServer<A> {
     fn waits_for_servers(&self) -> Vec<u32> {
         self.node.waits_for_servers().collect()
     }
+    fn verdicts(&self) -> &[Verdict] {
+        self.node.server().verdicts()
+    }
     fn known(&self, position: usize) -> Option<&Known> {
         self.node.known(position)
     }
@@ -180,8 +185,6 @@ pub struct Outcome<'a> {
     pub id: u32,
     /// Its models in the order of the method's names; the first is its own.
     pub models: &'a [(&'static str, Vec<f64>)],
-    /// Whether its upload was part of the last round it was asked in, and that was this one.
-    pub last_upload: Option<u32>,
     /// What it has spent.
     pub account: &'a Account,
     /// What it was served, as it came: broadcast and own part.
@@ -263,13 +266,7 @@ impl<A: Algorithm> ClientMachines for Clients<A> {
         for (node, served) in self.nodes.iter().filter_map(|node| Some((node, node.served()?))) {
             let mut models = Vec::with_capacity(A::PERSONAL.len());
             node.personal(&mut |name, model| models.push((name, model.to_vec())));
-            out(Outcome {
-                id: node.member().id,
-                models: &models,
-                last_upload: node.last_upload(),
-                account: node.client().account(),
-                served,
-            });
+            out(Outcome { id: node.member().id, models: &models, account: node.client().account(), served });
         }
     }
 }

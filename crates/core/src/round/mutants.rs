@@ -14,6 +14,12 @@ pub enum Mutant {
     ArrivalOrder,
     /// A client's noise does not depend on what it was asked.
     NoiseWithoutAsk,
+    /// A server takes every refusal for a spent budget.
+    RefusalAsBudget,
+    /// A client tells its server why it refuses, whatever the run demands.
+    ReasonLeaves,
+    /// A server whose run cannot go on does so all the same.
+    GoesOn,
 }
 
 #[cfg(feature = "mutants")]

@@ -10,7 +10,7 @@ pub trait Judge: Sync {
     /// Number of columns.
     fn columns(&self) -> usize;
     /// Scores one model of a client (`which` counts the method's `PERSONAL` names); columns that do not
-    /// apply are left as they are (NaN). `active`: the client took part in the last round.
+    /// apply are left as they are (NaN). `active`: the client's upload counted in the last step.
     fn score(&self, member: &Member, active: bool, which: usize, model: &[f64], row: &mut [f64]);
     /// Clients of one group get equal scores for equal models, active or not; `None` where a client is
     /// judged by records of its own. What a server shares with a cluster is then scored once per group.

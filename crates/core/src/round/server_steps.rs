@@ -7,7 +7,7 @@ use super::server_node::{Mode, ServerNode, Stage};
 use super::stop::Stop;
 use crate::algorithm::{Algorithm, Phase, Reject};
 use crate::codec::{Bytes, Codec, Digest, Door, Shape, Sink};
-use crate::privacy::Tally;
+use crate::privacy::{Refusal, Tally};
 
 impl<A: Algorithm> ServerNode<A> {
     pub(in crate::round) fn begin(&mut self, effects: &mut Vec<Effect>) {
@@ -97,6 +97,7 @@ impl<A: Algorithm> ServerNode<A> {
         }
         let (answer, lines) = match &envelope.message {
             Message::Up(bytes, lines) => (Ok(bytes.clone()), *lines),
+            Message::Refused(_, lines) if active(Mutant::RefusalAsBudget) => (Err(Refusal::Budget), *lines),
             // Whatever a client says: a verdict of a private run has no reason in it.
             Message::Refused(reason, lines) => (Err(reason.shown(&self.setting.run.privacy)), *lines),
             _ => return,
@@ -215,7 +216,7 @@ impl<A: Algorithm> ServerNode<A> {
         let (share, counts) = self.server.close(&setting.algorithm, &setting.run, &mut Tally::default());
         self.stage = Stage::Sharing;
         let own = Stop::find(&*setting.algorithm, &self.server, self.step, counts);
-        let stops = own.filter(|stop| self.learn(stop));
+        let stops = own.filter(|stop| !active(Mutant::GoesOn) && self.learn(stop));
         self.shares.insert((self.step, self.server.id()), share.to_bytes());
         self.dirty.extend(self.server.touched());
         self.dirty.extend(self.folded());

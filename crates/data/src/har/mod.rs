@@ -286,6 +286,10 @@ fn raw_names(steps: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -321,13 +325,8 @@ mod tests {
     /// The number that the set's description gives.
     #[test]
     fn the_real_file_has_857_runs() {
-        let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-        let file = std::env::var_os("FEDKIN_DATA").map_or(shared, PathBuf::from).join(NAME).join(FILE);
-        if !file.is_file() {
-            eprintln!("skipped: there is no {}; set FEDKIN_DATA to test with it", file.display());
-            return;
-        }
-        let windows = Windows::load(&file).unwrap();
+        let Some(folder) = skipped::real_data(NAME) else { return };
+        let windows = Windows::load(&folder.join(FILE)).unwrap();
         assert_eq!((windows.run.len(), windows.run.last()), (10299, Some(&856)));
         // Nobody changes what they do within a run.
         let same =

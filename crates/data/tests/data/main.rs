@@ -20,14 +20,16 @@ mod labelled;
 mod real_clients;
 mod registries;
 mod signals;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 mod synthetic;
 mod tables;
 
 use fedkin_core::params::{Value, Values};
 use fedkin_data::{GRAPH_PARAMS, Request, Task, TopologySpec, World, load, native, topology_spec};
+use skipped::real_data;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A folder with files, and what a config in it would say.
@@ -158,15 +160,4 @@ impl<T: Into<Setting>> From<Vec<T>> for Setting {
     fn from(list: Vec<T>) -> Self {
         Self(Value::List(list.into_iter().map(|item| item.into().0).collect()))
     }
-}
-
-/// The folder of a public data set, or a line that says what was skipped.
-pub fn real_data(set: &str) -> Option<PathBuf> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("FEDKIN_DATA").map_or(shared, PathBuf::from).join(set);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("skipped: {set} is not in {}; set FEDKIN_DATA to test with it", folder.display());
-    None
 }

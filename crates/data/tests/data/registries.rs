@@ -66,6 +66,7 @@ fn the_defaults_of_every_source_are_those_of_its_table() {
         sources::Students,
         sources::Coil20,
         sources::Abide,
+        sources::Memory,
     ];
     assert_eq!(seen, native().sources.names().collect::<Vec<_>>());
     table_and_struct_agree::<sources::MnistTasks>();
@@ -222,7 +223,7 @@ fn two_rows_of_one_name_are_refused() {
         "there are two data sources called \"line\": every row of a registry needs a name of its own"
     );
     assert!(registry.partitioners.add(PartitionRow::of::<partition::Iid>()).is_err());
-    assert_eq!((native().sources.iter().len(), native().partitioners.iter().len()), (16, 7));
+    assert_eq!((native().sources.iter().len(), native().partitioners.iter().len()), (17, 7));
 }
 
 #[test]

@@ -88,6 +88,7 @@ pub fn remove_unfinished(folder: &Path) -> Result<(), ArtifactError> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::artifacts::skipped::skipped;
 
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)
@@ -148,7 +149,7 @@ pub(super) mod tests {
     pub(crate) struct TinyDisk(tempfile::TempDir);
 
     impl TinyDisk {
-        /// Needs the right to mount; without it the caller's test says that it was skipped.
+        /// Needs the right to mount; without it the calling test is skipped.
         pub(crate) fn mount(kilobytes: usize) -> Option<Self> {
             let folder = tempfile::tempdir().unwrap();
             let size = format!("size={kilobytes}k");
@@ -157,7 +158,11 @@ pub(super) mod tests {
                 .arg(folder.path())
                 .stderr(std::process::Stdio::null())
                 .status();
-            mounted.is_ok_and(|status| status.success()).then_some(Self(folder))
+            if !mounted.is_ok_and(|status| status.success()) {
+                skipped("no right to mount a small file system");
+                return None;
+            }
+            Some(Self(folder))
         }
 
         pub(crate) fn path(&self) -> &Path {
@@ -172,10 +177,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    #[allow(clippy::print_stderr)]
     fn a_full_disk_is_called_by_its_name_and_keeps_the_old_file() {
         let Some(disk) = TinyDisk::mount(64) else {
-            eprintln!("skipped in part: no right to mount a small file system, trying /dev/full alone");
+            // Then /dev/full alone.
             let result =
                 OpenOptions::new().write(true).open("/dev/full").and_then(|mut full| full.write_all(b"x"));
             if let Err(source) = result {

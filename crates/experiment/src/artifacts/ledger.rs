@@ -38,10 +38,8 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::print_stderr)]
     fn a_full_disk_is_seen_through_the_json_writer() {
         let Some(disk) = atomic::tests::TinyDisk::mount(16) else {
-            eprintln!("skipped: no right to mount a small file system");
             return;
         };
         let error = write(&disk.path().join("ledger.jsonl"), &vec!["x"; 100_000]).unwrap_err();

@@ -12,6 +12,9 @@ pub mod ledger;
 pub mod lock;
 pub mod metrics;
 pub mod models;
+#[cfg(test)]
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -15,13 +15,14 @@ mod tests;
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::repeat::Control;
+use fedkin_core::Dataset;
 use fedkin_core::privacy::audit::{Direction, Examined, Scores, examine, largest_bound};
 use fedkin_core::privacy::{
     Account, Charge, LastStep, OneShot, Prices, Privacy, Sampler, Trust, epsilon_of_gaussian,
 };
 use fedkin_core::round::AnyMethod;
 use fedkin_core::round::audit::{Draw, Ground, Layout, Scene, Want};
-use fedkin_core::{Dataset, Federation};
+use fedkin_data::World;
 use fedkin_runtime::Threads;
 use fixtures::Fixture;
 use measure::{Method, Scored};
@@ -104,7 +105,7 @@ pub fn audit(subject: &Subject, options: &Options, control: &Control<'_>) -> Res
             ))
         })?),
     };
-    let task = Task { subject, options, control, federation: &world.federation, data: &world.train, client };
+    let task = Task { subject, options, control, world: &world, client };
     if let Some(broken) = subject.fixture.and_then(|fixture| fixture.broken) {
         let conflict = |message| Error::Conflict { place: subject.name().to_string(), message };
         let method = plan.built(&broken, plan.privacy).map_err(conflict)?;
@@ -138,8 +139,7 @@ pub(crate) struct Task<'a> {
     subject: &'a Subject,
     options: &'a Options,
     control: &'a Control<'a>,
-    federation: &'a Federation,
-    data: &'a [Arc<Dataset>],
+    world: &'a World,
     client: Option<u32>,
 }
 
@@ -147,14 +147,14 @@ impl Task<'_> {
     /// Audits a method, with the same one without noise beside it.
     fn run(&self, method: Arc<dyn AnyMethod>, quiet: Option<Arc<dyn AnyMethod>>) -> Result<Report, Error> {
         let (plan, options) = (&self.subject.plan, self.options);
-        let columns = self.data.first().map_or(0, |data| data.columns());
-        let (federation, run) = plan.run(self.federation, columns, 0)?;
+        let (data, columns) = (&self.world.train[..], self.world.schema.columns());
+        let (federation, run) = plan.run_of(self.world, 0)?;
         let steps = options.rounds.unwrap_or_else(|| plan.rounds().min(ROUNDS)).min(plan.rounds());
         let seed = options.seed.unwrap_or_else(|| plan.seed(0));
         let ground = Ground {
             run: &run,
             federation: &federation,
-            data: self.data,
+            data,
             steps,
             quiet: silenced(plan.privacy),
             layout: layout(plan, columns),
@@ -163,7 +163,7 @@ impl Task<'_> {
         let name = method.name().to_string();
         let scene = &*method.scene(quiet, &ground, self.client)?;
         let member = scene.member();
-        let own = &self.data[member.id as usize];
+        let own = &data[member.id as usize];
         let preview = Preview::of(scene, own, seed)?;
         let claim = preview.claim(plan);
         let mut report = Report {
@@ -203,10 +203,12 @@ impl Task<'_> {
 
     fn pairs(&self, scene: &dyn Scene, preview: &Preview, seed: u64) -> Result<Vec<Pair>, Error> {
         let member = scene.member();
-        let space = Space::of(&self.subject.plan, self.data)?;
+        let (plan, data) = (&self.subject.plan, &self.world.train[..]);
+        let learners = plan.learners_of(self.world)?;
+        let space = Space::of(plan, plan.family_of(learners.as_deref(), member.id), data)?;
         let records = Records {
-            own: &self.data[member.id as usize],
-            all: self.data,
+            own: &data[member.id as usize],
+            all: data,
             client: member.id,
             space: &space,
             hint: &preview.last,
@@ -215,7 +217,7 @@ impl Task<'_> {
         let distance = |data: &[Arc<Dataset>; 2]| measure::distance2(scene, data, seed, SEARCH_RUNS);
         let mut pairs = vec![neighbours::worst(&records, &distance)?];
         // Records of the same cluster are what the client could have held; of anybody, where it is alone in it.
-        let all = self.federation.members();
+        let all = self.world.federation.members();
         let kin = |member: &fedkin_core::Member| member.cluster == all[records.client as usize].cluster;
         let mut peers: Vec<u32> = all.iter().filter(|other| kin(other)).map(|other| other.id).collect();
         if peers.len() < 2 {

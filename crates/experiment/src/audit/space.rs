@@ -4,7 +4,7 @@ use super::neighbours::{Change, Records};
 use crate::error::Error;
 use crate::plan::Plan;
 use fedkin_core::Dataset;
-use fedkin_core::learner::Linear;
+use fedkin_core::learner::{Family, Linear};
 use fedkin_core::model::Loss;
 use fedkin_core::numeric::{dot, norm2};
 use fedkin_core::privacy::Privacy;
@@ -26,8 +26,8 @@ pub(super) enum Space {
 }
 
 impl Space {
-    pub(super) fn of(plan: &Plan, all: &[Arc<Dataset>]) -> Result<Self, Error> {
-        let family = plan.families.first();
+    /// What a record of a client with this learner can be.
+    pub(super) fn of(plan: &Plan, family: &dyn Family, all: &[Arc<Dataset>]) -> Result<Self, Error> {
         let model = match (family.signals(), plan.privacy) {
             (Some(_), Privacy::OneShot(once)) => {
                 return Ok(Space::Centred { clip: once.clip.norm() });

@@ -181,9 +181,8 @@ fn a_projection_finds_most_of_what_the_likelihood_ratio_finds() {
         let set = ["privacy.initial_budget=0.05", "run.rounds=5"];
         let (subject, options, control) = (subject(fixture, &set), options(2000, 1), control());
         let world = subject.plan.world(0).unwrap();
-        let (federation, data) = (&world.federation, &world.train[..]);
         let task =
-            Task { subject: &subject, options: &options, control: &control, federation, data, client: None };
+            Task { subject: &subject, options: &options, control: &control, world: &world, client: None };
         let plan = &subject.plan;
         let blind = task.run(Arc::clone(&plan.method), None).unwrap();
         let seeing = audit(&subject, &options, &control).unwrap();

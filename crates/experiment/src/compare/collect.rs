@@ -9,7 +9,6 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::repeat::worth;
 use crate::report::Point;
-use crate::scorer::Metric;
 use crate::spending::is_spent;
 use crate::spread::Spread;
 use crate::statistics::{Estimate, estimate};
@@ -18,11 +17,12 @@ use crate::warning::Warning;
 use fedkin_core::params::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Prepared {
     pub(super) fn collect(&self, out: &Path, jobs: &[Job], done: Vec<Done>) -> Result<Comparison, Error> {
         let metric = done.first().map_or_else(String::new, |first| headline(&self.config, &first.metrics));
-        let shown = Metric::shown(&metric);
+        let shown = self.registry.metrics().shown(&metric);
         let last_round = self.config.run.rounds;
         let axis = Axis::new(&self.config);
         let read =
@@ -98,12 +98,13 @@ impl Prepared {
             let r#final = last
                 .iter()
                 .map(|(name, values)| {
-                    let Estimate { mean, stderr } = estimate(values, Metric::shown(name));
+                    let Estimate { mean, stderr } = estimate(values, self.registry.metrics().shown(name));
                     (name.clone(), Point { x: axis.at.unwrap_or(f64::from(last_round)), mean, stderr })
                 })
                 .collect();
-            let row = jobs.iter().find(|job| job.curve == c).map(|job| job.plan.row.name.to_string());
-            let method = curve.method.clone().or(row).unwrap_or_default();
+            let row = jobs.iter().find(|job| job.curve == c).map(|job| job.plan.row);
+            let algorithm = row.map(|row| row.name.to_string()).unwrap_or_default();
+            let method = curve.method.clone().unwrap_or_else(|| algorithm.clone());
             let spread_at = |point: usize, metric: &str| {
                 let here = mine.iter().filter(|done| done.point == point);
                 Spread::mean(&here.filter_map(|done| done.spreads.get(metric).copied()).collect::<Vec<_>>())
@@ -131,6 +132,8 @@ impl Prepared {
             curves.push(CurveResult {
                 label: curve.label.clone(),
                 method,
+                algorithm,
+                baseline: row.and_then(|row| row.baseline),
                 metric,
                 points,
                 r#final,
@@ -142,7 +145,7 @@ impl Prepared {
                 epsilon,
                 values,
                 last,
-                by_client: by_client::points(&each),
+                by_client: by_client::points(self.registry.metrics(), &each),
                 clients,
             });
         }
@@ -171,6 +174,8 @@ impl Prepared {
             claims,
             warnings,
             shown,
+            metrics: Arc::clone(self.registry.metrics()),
+            colours: self.registry.colours(),
             axis,
             config: self.config.clone(),
             theory: Theory::default(),

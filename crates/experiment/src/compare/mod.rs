@@ -6,19 +6,20 @@ use crate::artifacts::metrics::Metrics;
 use crate::axis::Axis;
 use crate::by_client::{self, ByClient};
 use crate::claims::ClaimResult;
-use crate::config::{Config, Curve, Kin, Override, Parsed, Source};
+use crate::config::{Config, Curve, Kin, LearnerTable, Override, Parsed, Source};
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::registry::Registry;
 use crate::repeat::{Control, Resume, run_repeat};
 use crate::report::Point;
 use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
-use crate::scorer::Shown;
+use crate::scorer::{MetricTable, Shown};
 use crate::spending::{ASSUMED, REFUTED};
 use crate::spread::Spread;
 use crate::theory::{self, Theory};
 use crate::tuning::{self, Grid, Scored, Tuning};
 use crate::warning::Warning;
+use fedkin_core::algorithm::Baseline;
 use fedkin_core::params::{Value, Values};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -34,6 +35,12 @@ pub struct CurveResult {
     pub label: String,
     /// Its colour key.
     pub method: String,
+    /// The name of its method.
+    #[serde(skip)]
+    pub algorithm: String,
+    /// What it stands for beside the others, where it is a baseline.
+    #[serde(skip)]
+    pub baseline: Option<Baseline>,
     /// Its headline metric: a curve may show another of the models than the others do.
     pub metric: String,
     /// The headline metric over x.
@@ -103,6 +110,12 @@ pub struct Comparison {
     /// How the metric is shown.
     #[serde(skip)]
     pub shown: Shown,
+    /// All metrics that there are.
+    #[serde(skip)]
+    pub metrics: Arc<MetricTable>,
+    /// The colours of methods.
+    #[serde(skip)]
+    pub colours: Vec<(String, usize)>,
     /// What curves are drawn over, and where they are read.
     #[serde(skip)]
     pub axis: Axis,
@@ -189,6 +202,8 @@ impl Prepared {
         overrides: &[Override],
     ) -> Result<Self, Error> {
         let config = parsed.load(overrides, &registry.tables())?;
+        // Before hours of work: whether there is theory of this method.
+        theory::wanted(&config)?;
         let curves = if config.curves.is_empty() {
             vec![Curve { label: config.algorithm.clone(), ..Curve::default() }]
         } else {
@@ -221,7 +236,8 @@ impl Prepared {
                 let trials = trials.collect::<Result<Vec<_>, _>>()?;
                 tuning::check(&plans[0], &curve.label)?;
                 let metric = tuning::metric_of(&plans[0], tune);
-                grids.push(Grid { curve: c, points, trials, plans, metric });
+                let shown = registry.metrics().shown(&metric);
+                grids.push(Grid { curve: c, points, trials, plans, metric, shown });
                 continue;
             }
             for point in 0..points {
@@ -267,12 +283,14 @@ impl Prepared {
     /// Whether the methods can work with the data of their first repeat: what does not suit is said at once, not after hours
     /// of the curves before it. Curves whose data are others than those of the first are left to their turn.
     pub fn suits(&self) -> Result<(), Error> {
-        fn tables(plan: &Plan) -> ([&str; 2], [&Values; 3], &Kin) {
+        type Learners = BTreeMap<String, LearnerTable>;
+        fn tables(plan: &Plan) -> ([&str; 2], [&Values; 3], &Kin, &Learners) {
             let config = &plan.config;
             (
                 [&config.data_source, &config.model_kind],
                 [&config.data, &config.topology, &config.model],
                 &config.kin,
+                &config.learners,
             )
         }
         let Some(first) = self.plans().next() else { return Ok(()) };
@@ -392,10 +410,8 @@ impl Prepared {
         let mut comparison = self.collect(out, &jobs, done)?;
         comparison.warnings.extend(tuning.iter().filter_map(Tuning::tie));
         comparison.tuning = tuning;
-        if self.config.paper.as_ref().is_some_and(|paper| paper.theory) {
-            let name = &self.config.algorithm;
-            comparison.theory =
-                theory::panel(&self.registry, name, &self.parsed, &self.base, &self.overrides, control)?;
+        if let Some(panel) = theory::wanted(&self.config)? {
+            comparison.theory = panel(&self.registry, &self.parsed, &self.base, &self.overrides, control)?;
         }
         comparison.seconds = started.elapsed().as_secs_f64();
         let mut all = Metrics::default();

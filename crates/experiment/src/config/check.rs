@@ -15,7 +15,7 @@ const ZCDP_KEYS: &[&str] = &["initial_budget", "growth", "bound", "gradient_boun
 /// Collects what is wrong while a tree is read.
 pub(super) struct Checker<'a> {
     source: &'a Source,
-    tables: &'a Tables<'a>,
+    pub(super) tables: &'a Tables<'a>,
     pub(super) root: &'a Branch,
     /// Which variant is being read, for the messages.
     context: String,
@@ -37,6 +37,7 @@ impl<'a> Checker<'a> {
         let (data_source, data) = self.selected("data", "source", "data source", self.tables.sources);
         let topology = self.table("topology", self.tables.topology);
         let (model_kind, model) = self.selected("model", "kind", "kind of model", self.tables.models);
+        let learners = self.learners();
         let (algorithm, algorithm_values) =
             self.selected("algorithm", "name", "algorithm", self.tables.algorithms);
         let participation = self.section("participation");
@@ -62,6 +63,7 @@ impl<'a> Checker<'a> {
             topology,
             model_kind,
             model,
+            learners,
             algorithm,
             algorithm_values,
             participation,
@@ -189,34 +191,45 @@ impl<'a> Checker<'a> {
 
     /// A section in which one key selects the table of the others.
     fn selected(&mut self, section: &str, selector: &str, what: &str, rows: &[Row<'_>]) -> (String, Values) {
-        let nothing = (String::new(), Values::default());
-        let Some(mut branch) = self.branch(section) else { return nothing };
+        let Some(branch) = self.branch(section) else { return Default::default() };
+        self.chosen(&[section], selector, what, rows, branch, &[]).unwrap_or_default()
+    }
+
+    /// The same of a table at a path; `also` are keys that stand beside those of all rows, and are read elsewhere.
+    pub(super) fn chosen(
+        &mut self,
+        path: &[&str],
+        selector: &str,
+        what: &str,
+        rows: &[Row<'_>],
+        mut branch: Branch,
+        also: &[Param],
+    ) -> Option<(String, Values)> {
+        let place: Vec<&str> = path.iter().copied().chain([selector]).collect();
         let Some(node) = branch.remove(selector) else {
             let known: Vec<&str> = rows.iter().map(|row| row.0).collect();
-            self.report(
-                &[section, selector],
-                format!("this key is required: the {what} ({})", known.join(", ")),
-            );
-            return nothing;
+            self.report(&place, format!("this key is required: the {what} ({})", known.join(", ")));
+            return None;
         };
         let Some(name) = node.text() else {
-            self.report(&[section, selector], format!("expected the {what} as text, found {}", node.value()));
-            return nothing;
+            self.report(&place, format!("expected the {what} as text, found {}", node.value()));
+            return None;
         };
         let Some(row) = rows.iter().find(|row| row.0 == name) else {
             let hint = suggest(name, rows.iter().map(|row| row.0));
-            self.report(&[section, selector], format!("there is no {what} {name:?}{hint}"));
-            return nothing;
+            self.report(&place, format!("there is no {what} {name:?}{hint}"));
+            return None;
         };
-        if section == "model" {
-            self.keys_of_other_kinds(row, rows, &mut branch);
+        if selector == "kind" {
+            self.keys_of_other_kinds(path, row, rows, &mut branch);
         }
-        (name.to_string(), self.checked(&[section], row.2, &branch))
+        let all: Vec<Param> = row.2.iter().chain(also).copied().collect();
+        Some((name.to_string(), self.checked(path, &all, &branch)))
     }
 
-    /// A key of `[model]` that only other kinds have is reported, and taken out. What stood in every config is left out
+    /// A key that only other kinds of model have is reported, and taken out. What stood in every `[model]` is left out
     /// silently where it says nothing.
-    fn keys_of_other_kinds(&mut self, row: &Row<'_>, rows: &[Row<'_>], branch: &mut Branch) {
+    fn keys_of_other_kinds(&mut self, path: &[&str], row: &Row<'_>, rows: &[Row<'_>], branch: &mut Branch) {
         let has = |row: &Row<'_>, key: &str| row.2.iter().any(|param| param.name == key);
         branch.retain(|key, node| {
             let owners: Vec<&str> = rows.iter().filter(|row| has(row, key)).map(|row| row.0).collect();
@@ -225,7 +238,7 @@ impl<'a> Checker<'a> {
             }
             let says_nothing =
                 |(name, preset): &(&str, Preset)| name == key && preset.value() == Some(node.value());
-            if !sections::ONCE_IN_EVERY_MODEL.iter().any(says_nothing) {
+            if path != ["model"] || !sections::ONCE_IN_EVERY_MODEL.iter().any(says_nothing) {
                 let own: Vec<&str> = row.2.iter().map(|param| param.name).collect();
                 let message = format!(
                     "`{key}` is a key of {}; kind is {:?}, whose keys are {}",
@@ -233,7 +246,8 @@ impl<'a> Checker<'a> {
                     row.0,
                     own.join(", ")
                 );
-                self.report_key(&["model", key], message);
+                let place: Vec<&str> = path.iter().copied().chain([key.as_str()]).collect();
+                self.report_key(&place, message);
             }
             false
         });
@@ -253,6 +267,7 @@ impl<'a> Checker<'a> {
         }
         self.protects(config);
         self.kin(config);
+        self.claims(config);
         if config.evaluate.global_most.is_some() && !config.evaluate.global {
             let message = "this key does nothing without `global = true`";
             self.report_key(&["evaluate", "global_most"], message.to_string());
@@ -314,7 +329,7 @@ impl<'a> Checker<'a> {
                 "bounds the gradients of linear models: for kind = \"graph\" set \"one-shot\", with `epsilon` and `clip`"
             }
             Protection::OneShot | Protection::Paper if !graphs => {
-                "is for kind = \"graph\": for linear models set \"zcdp\" or, with fedavg, \"dp-sgd\""
+                "is for kind = \"graph\": for linear models set \"zcdp\" or, with a method of gradient steps, \"dp-sgd\""
             }
             Protection::Zcdp => return self.zcdp(config),
             Protection::DpSgd => return self.dp_sgd(config),
@@ -367,7 +382,6 @@ impl<'a> Checker<'a> {
     /// The bound that the noise of `zcdp` follows must come from somewhere.
     fn zcdp(&mut self, config: &Config) {
         self.no_epsilon(config, "zcdp", "`initial_budget`, `growth`");
-        let ridge = config.model_kind == "ridge";
         for key in DpSgd::REQUIRED {
             if config.privacy.values().get(key).is_some() {
                 self.report_key(
@@ -376,29 +390,35 @@ impl<'a> Checker<'a> {
                 );
             }
         }
-        let remedy = "or take a bound on trust with privacy.bound = \"assumed\"";
         if config.privacy.bound == BoundSource::Assumed {
             if config.privacy.gradient_bound.is_none() {
                 let message = "this key is required when bound = \"assumed\": a number above 0".to_string();
                 self.report(&["privacy", "gradient_bound"], message);
             }
-        } else if self.kind_has(config, "feature_norm") && config.model.get("feature_norm").is_none() {
-            let message = format!(
-                "this key is required when privacy.bound = \"enforced\": without it gradients have no bound; {remedy}"
-            );
-            self.report(&["model", "feature_norm"], message);
-        } else if ridge && config.model.get("huber").is_none() {
-            let message = format!(
-                "this key is required for ridge when privacy.bound = \"enforced\": the gradient of a squared loss has no bound; {remedy}"
-            );
-            self.report(&["model", "huber"], message);
+        } else {
+            for (path, kind, values) in config.all_learners() {
+                self.enforced(&path, kind, values);
+            }
         }
     }
 
-    /// Whether the kind of model knows a key. Methods refuse the kinds that have no bound to enforce.
-    fn kind_has(&self, config: &Config, key: &str) -> bool {
-        let row = self.tables.models.iter().find(|row| row.0 == config.model_kind);
-        row.is_some_and(|row| row.2.iter().any(|param| param.name == key))
+    /// The keys of a learner that bound its gradients. Methods refuse the kinds that have no bound to enforce.
+    fn enforced(&mut self, path: &[&str], kind: &str, values: &Values) {
+        let row = self.tables.models.iter().find(|row| row.0 == kind);
+        let has = |key: &str| row.is_some_and(|row| row.2.iter().any(|param| param.name == key));
+        let (key, when, why) = if has("feature_norm") && values.get("feature_norm").is_none() {
+            ("feature_norm", "when", "without it gradients have no bound")
+        } else if kind == "ridge" && values.get("huber").is_none() {
+            ("huber", "for ridge when", "the gradient of a squared loss has no bound")
+        } else {
+            return;
+        };
+        let message = format!(
+            "this key is required {when} privacy.bound = \"enforced\": {why}; or take a bound on trust with privacy.bound = \
+             \"assumed\""
+        );
+        let place: Vec<&str> = path.iter().copied().chain([key]).collect();
+        self.report(&place, message);
     }
 
     /// `dp-sgd` brings its own bound; keys of `zcdp` would do nothing.
@@ -428,7 +448,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports a problem at the key itself.
-    fn report_key(&mut self, path: &[&str], message: String) {
+    pub(super) fn report_key(&mut self, path: &[&str], message: String) {
         self.locate(path, true, message);
     }
 

@@ -58,6 +58,7 @@ fn every_key_has_on_the_page_the_default_of_its_table() {
     for (section, selector, rows) in tables.selected() {
         all.extend(rows.iter().map(|row| (format!("[{section}] {selector} = \"{}\"", row.0), row.2)));
     }
+    all.push(("[learner.NAME]".into(), LearnerKeys::PARAMS));
     all.push(("[[curve]]".into(), CurveKeys::PARAMS));
     all.push(("[tune]".into(), Tune::PARAMS));
     all.push(("[sweep]".into(), SweepKeys::PARAMS));
@@ -70,35 +71,63 @@ fn every_key_has_on_the_page_the_default_of_its_table() {
     on_the_page("claims.", Claim::PARAMS, &page["[paper]"], "[paper]");
 }
 
-/// The struct has the defaults of its table.
-fn typed<T: Settings + Default>() {
+/// The struct has the defaults of its table: its keys.
+fn typed<T: Settings + Default>() -> &'static [Param] {
     let written = T::default().values();
     for param in T::PARAMS.iter().filter(|param| !matches!(param.preset, Preset::Required)) {
         let (struct_has, table_has) = (written.get(param.name), param.preset.value());
         assert_eq!(struct_has, table_has.as_ref(), "{} {}", std::any::type_name::<T>(), param.name);
     }
+    T::PARAMS
+}
+
+/// Names of tables that are among these.
+fn covered<'a>(tables: impl Iterator<Item = (&'a str, &'a [Param])>, structs: &[&[Param]]) -> Vec<&'a str> {
+    tables
+        .filter(|(_, params)| structs.iter().any(|keys| format!("{keys:?}") == format!("{params:?}")))
+        .map(|(name, _)| name)
+        .collect()
 }
 
 #[test]
-fn every_struct_has_the_defaults_of_its_table() {
-    typed::<Run>();
-    typed::<Participation>();
-    typed::<Kin>();
-    typed::<PrivacySettings>();
-    typed::<Evaluate>();
-    typed::<Network>();
+fn every_struct_of_a_section_has_the_defaults_of_its_table() {
+    let structs = [
+        typed::<Run>(),
+        typed::<Participation>(),
+        typed::<Kin>(),
+        typed::<PrivacySettings>(),
+        typed::<Evaluate>(),
+        typed::<Network>(),
+    ];
+    let sections = FIXED.iter().map(|(name, _, params)| (*name, *params));
+    let names: Vec<&str> = FIXED.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(covered(sections, &structs), names);
     typed::<Tune>();
+    typed::<LearnerKeys>();
     typed::<CurveKeys>();
     typed::<SweepKeys>();
     typed::<PaperKeys>();
     typed::<Claim>();
-    typed::<model::Ridge>();
-    typed::<model::Logistic>();
-    typed::<model::Softmax>();
-    typed::<model::Graph>();
-    typed::<model::Tree>();
-    typed::<model::Knn>();
-    typed::<model::Forest>();
-    typed::<model::Mixed>();
-    typed::<model::Net>();
+}
+
+/// Methods are compared in `fedkin-core`, sources and partitioners in `fedkin-data`, by their rows as well.
+#[test]
+fn every_struct_of_a_learner_has_the_defaults_of_its_table() {
+    let structs = [
+        typed::<model::Ridge>(),
+        typed::<model::Logistic>(),
+        typed::<model::Poisson>(),
+        typed::<model::Quantile>(),
+        typed::<model::Softmax>(),
+        typed::<model::Graph>(),
+        typed::<model::Tree>(),
+        typed::<model::Knn>(),
+        typed::<model::Forest>(),
+        typed::<model::Mixed>(),
+        typed::<model::Net>(),
+    ];
+    let registry = Registry::native();
+    let learners = &registry.core().learners;
+    let rows = learners.iter().map(|row| (row.name, row.params));
+    assert_eq!(covered(rows, &structs), learners.names().collect::<Vec<_>>());
 }

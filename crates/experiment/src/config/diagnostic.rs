@@ -11,6 +11,8 @@ pub(super) enum Origin {
     File(Range<usize>),
     /// A `--set`, as it was written.
     Set(String),
+    /// A program that has put the config together.
+    Program,
 }
 
 /// One problem of a config.
@@ -54,7 +56,7 @@ impl Diagnostic {
                 Self { origin: source.name.clone(), place, key, message }
             }
             Some(Origin::Set(text)) => Self { origin: format!("--set {text}"), place: None, key, message },
-            None => Self { origin: source.name.clone(), place: None, key, message },
+            Some(Origin::Program) | None => Self { origin: source.name.clone(), place: None, key, message },
         }
     }
 }

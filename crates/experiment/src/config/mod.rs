@@ -9,6 +9,7 @@ mod check;
 #[cfg(test)]
 mod defaults;
 mod diagnostic;
+mod learners;
 mod overrides;
 mod plain;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod tree;
 mod variants;
 
 pub use diagnostic::{ConfigError, Diagnostic, Place};
+pub use learners::{LearnerKeys, LearnerTable};
 pub use overrides::Override;
 pub(crate) use plain::Plain;
 pub use reference::reference;
@@ -35,6 +37,7 @@ pub use sections::{
 use fedkin_core::algorithm::registry::Row as Method;
 use fedkin_core::params::{Param, Value, Values};
 use fedkin_core::privacy::PrivacySettings;
+use std::collections::BTreeMap;
 
 /// The version of the format this code reads and writes.
 pub const VERSION: i64 = 1;
@@ -90,6 +93,8 @@ pub struct Config {
     pub model_kind: String,
     /// The other keys of `[model]`.
     pub model: Values,
+    /// `[learner.NAME]` by name: what some clients fit instead.
+    pub learners: BTreeMap<String, LearnerTable>,
     /// `algorithm.name`
     pub algorithm: String,
     /// The other keys of `[algorithm]`.
@@ -193,6 +198,18 @@ impl Parsed {
         Ok(Self { source: source.clone(), root })
     }
 
+    /// What a program has put together: the keys of each section. It is checked like a file, and messages call it `name`.
+    pub fn typed(name: &str, sections: impl IntoIterator<Item = (String, BTreeMap<String, Value>)>) -> Self {
+        let node = |value: &Value| tree::Node::new(&diagnostic::Origin::Program, value);
+        let mut root = tree::Branch::new();
+        root.insert("version".into(), node(&Value::Integer(VERSION)));
+        for (section, keys) in sections {
+            let path: Vec<&str> = section.split('.').collect();
+            tree::insert(&mut root, &path, node(&Value::Table(keys)));
+        }
+        Self { source: Source { name: name.into(), text: String::new() }, root }
+    }
+
     /// What the text is called in messages.
     pub fn name(&self) -> &str {
         &self.source.name
@@ -250,7 +267,7 @@ impl Config {
     pub(crate) fn with_algorithm(
         &self,
         row: &Method,
-        values: &std::collections::BTreeMap<String, Value>,
+        values: &BTreeMap<String, Value>,
         rounds: Option<u32>,
     ) -> Result<Self, String> {
         let name = row.name;

@@ -1,8 +1,8 @@
 //! Values set from outside the file: `--set key=value`, and the `set` of a curve.
 
-use super::Tables;
 use super::diagnostic::Origin;
 use super::tree::{self, Body, Branch, Node};
+use super::{Row, Tables, learners};
 use fedkin_core::params::Value;
 
 /// One key that is set from outside the file.
@@ -57,11 +57,12 @@ pub(super) fn layer(overrides: &[Override]) -> Layer {
 /// The `set` table of a curve as a layer, in the order of the file.
 ///
 /// `algorithm.name = "gfl"` and `"algorithm.name" = "gfl"` mean the same. Below section and key a value
-/// is taken whole: a table replaces what was there.
+/// is taken whole: a table replaces what was there. Keys of `[learner.NAME]` are set one by one as those of a section.
 pub(super) fn flatten(set: &Branch) -> Layer {
     let mut layer = Layer::new();
     for (key, node) in set {
         match &node.body {
+            _ if key == learners::SECTION => layer.extend(learners::flattened(node)),
             Body::Table(inner) if !key.contains('.') => {
                 layer.extend(inner.iter().map(|(name, node)| (format!("{key}.{name}"), node.clone())));
             }
@@ -70,10 +71,23 @@ pub(super) fn flatten(set: &Branch) -> Layer {
     }
     let start = |node: &Node| match &node.key {
         Origin::File(span) => span.start,
-        Origin::Set(_) => 0,
+        Origin::Set(_) | Origin::Program => 0,
     };
     layer.sort_by_key(|(_, node)| start(node));
     layer
+}
+
+/// The tables in which one key selects the others: path, that key, rows. Of learners those that the layer names.
+fn selectors<'a>(
+    layer: &'a [(String, Node)],
+    tables: &Tables<'a>,
+) -> Vec<(Vec<&'a str>, &'static str, &'a [Row<'a>])> {
+    let fixed = tables.selected().map(|(section, selector, rows)| (vec![section], selector, rows));
+    let named = layer.iter().filter_map(|(key, _)| {
+        let [section, name, "kind"] = key.split('.').collect::<Vec<_>>()[..] else { return None };
+        (section == learners::SECTION).then_some((vec![section, name], "kind", tables.models))
+    });
+    fixed.into_iter().chain(named).collect()
 }
 
 /// Puts a layer on top of what is there.
@@ -81,12 +95,12 @@ pub(super) fn flatten(set: &Branch) -> Layer {
 /// Where it names another algorithm, data source or kind of model, keys that only the former one knows leave with it;
 /// keys of this layer itself stay and must be known.
 pub(super) fn apply(root: &mut Branch, layer: &[(String, Node)], tables: &Tables<'_>) {
-    for (section, selector, rows) in tables.selected() {
-        let full = format!("{section}.{selector}");
+    for (section, selector, rows) in selectors(layer, tables) {
+        let full = format!("{}.{selector}", section.join("."));
         let chosen = layer.iter().rev().find(|(key, _)| *key == full).and_then(|(_, node)| node.text());
         let params_of = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.2);
         let Some(params) = chosen.and_then(params_of) else { continue };
-        let Some(Node { body: Body::Table(branch), .. }) = root.get_mut(section) else { continue };
+        let Some(branch) = tree::table_mut(root, &section) else { continue };
         let former = branch.get(selector).and_then(Node::text).and_then(params_of);
         branch.retain(|key, _| {
             let known = key == selector || params.iter().any(|param| param.name == key);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Registry;
-use crate::plan::families_of;
+use crate::learners::families_of;
 
 fn source(name: &str, text: &str) -> Source {
     Source { name: name.into(), text: text.into() }
@@ -27,7 +27,7 @@ fn configs_that_were_written_out_before_kinds_had_tables_still_load() {
         let config = load(&source(kind, text), &[], &Registry::native().tables())
             .unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(config.model_kind, kind);
-        families_of(&Registry::native(), &config).unwrap();
+        families_of(&Registry::native(), &config, &crate::Brought::default()).unwrap();
         // It is the same run as when it is written out today, and what is not the kind's is gone.
         let again = load(&source(kind, &config.resolved()), &[], &Registry::native().tables()).unwrap();
         assert_eq!((&again, again.fingerprint()), (&config, config.fingerprint()));

@@ -17,6 +17,18 @@ pub fn reference(tables: &Tables<'_>) -> String {
         match *name {
             "data" => selected(&mut text, "data", "source", "Where the records come from.", tables.sources),
             "model" => selected(&mut text, "model", "kind", "What each client fits.", tables.models),
+            "learner" => {
+                heading(
+                    &mut text,
+                    "[learner.NAME]",
+                    "What some clients fit instead of what `[model]` says; optional, one table for each name, which letters, \
+                     digits, - and _ make up. `kind` is required and selects the same other keys as in `[model]`. A client \
+                     fits the learner that its records or the roster name (`data.learner`; the word `model` means `[model]`), \
+                     else the one whose `clients` name it, else the one whose `clusters` name its cluster, else `[model]`. A \
+                     table that no client has is an error, and so is a `[model]` that none has.",
+                );
+                table(&mut text, super::LearnerKeys::PARAMS, &[]);
+            }
             "algorithm" => {
                 selected(&mut text, "algorithm", "name", "How the models are learnt.", tables.algorithms);
             }

@@ -1,6 +1,6 @@
 //! A config written out in full, and its fingerprint.
 
-use super::{ClusterSource, Config, FoundBy, Override, Section, VERSION, sections};
+use super::{ClusterSource, Config, FoundBy, Override, Section, VERSION, learners, sections};
 use fedkin_core::params::{Param, Value, Values};
 use fedkin_core::settings::Settings;
 use std::collections::BTreeMap;
@@ -204,19 +204,22 @@ impl Config {
     }
 
     /// The sections that are never absent, in the order of the reference.
-    fn sections(&self) -> Vec<(&'static str, Lines)> {
+    fn sections(&self) -> Vec<(String, Lines)> {
         let with = |key: &str, name: &str, values: &Values| {
             let mut lines = vec![(key.to_string(), quoted(name))];
             lines.extend(in_order(values, &[]));
             lines
         };
-        let kind = [("kind".to_string(), quoted(&self.model_kind))];
-        let model = kind.into_iter().chain(in_order(&self.model, params_of_model(&self.model_kind)));
+        let model = |kind: &str, values: &Values| {
+            let mut lines = vec![("kind".to_string(), quoted(kind))];
+            lines.extend(in_order(values, params_of_model(kind)));
+            lines
+        };
         let mut all = vec![
             ("run", self.run.lines()),
             ("data", with("source", &self.data_source, &self.data)),
             ("topology", in_order(&self.topology, &[])),
-            ("model", model.collect()),
+            ("model", model(&self.model_kind, &self.model)),
             ("algorithm", with("name", &self.algorithm, &self.algorithm_values)),
             ("participation", self.participation.lines()),
             ("privacy", self.privacy.lines()),
@@ -227,6 +230,15 @@ impl Config {
         if !kin.is_empty() {
             all.insert(all.len() - 3, ("kin", kin));
         }
+        let mut all: Vec<(String, Lines)> =
+            all.into_iter().map(|(section, lines)| (section.to_string(), lines)).collect();
+        let tables = self.learners.iter().map(|(name, table)| {
+            let mut lines = model(&table.kind, &table.values);
+            lines.extend(lines_of(&table.keys));
+            (format!("{}.{name}", learners::SECTION), lines)
+        });
+        let after = all.iter().position(|(section, _)| section == "algorithm").unwrap_or(all.len());
+        all.splice(after..after, tables);
         all
     }
 

@@ -78,9 +78,9 @@ settings! {
         count: Option<usize> => Kind::COUNT, Preset::Absent,
             "infer: how many clusters; absent: as many as the data name";
         by: FoundBy => Kind::Choice(FoundBy::WORDS), Preset::Text("loss"),
-            "infer: each client picks the model with the least loss in every round, or persfl finds the clusters first";
+            "infer: each client picks the model with the least loss in every round, or a first stage of active sampling finds the clusters";
         search_rounds: Option<u32> => Kind::COUNT, Preset::Absent,
-            "infer by rewards: rounds of persfl that find the clusters; absent: as many as run.rounds";
+            "infer by rewards: rounds of active sampling that find the clusters; absent: as many as run.rounds";
         warm_up: u32 => FROM_ZERO, Preset::Integer(10),
             "infer by loss: rounds with one model for all, before clients pick";
         forming: u32 => FROM_ZERO, Preset::Integer(40),
@@ -215,6 +215,7 @@ pub(super) const NAMES: &[&str] = &[
     "data",
     "topology",
     "model",
+    "learner",
     "algorithm",
     "participation",
     "kin",

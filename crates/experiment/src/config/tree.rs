@@ -105,6 +105,14 @@ pub(super) fn origin(root: &Branch, path: &[&str], at_key: bool) -> Option<Origi
     origin.cloned()
 }
 
+/// The table at a path, if there is one.
+pub(super) fn table_mut<'a>(root: &'a mut Branch, path: &[&str]) -> Option<&'a mut Branch> {
+    path.iter().try_fold(root, |branch, part| match branch.get_mut(*part) {
+        Some(Node { body: Body::Table(inner), .. }) => Some(inner),
+        _ => None,
+    })
+}
+
 /// Puts a value at a path, making the tables on the way.
 pub(super) fn insert(branch: &mut Branch, path: &[&str], node: Node) {
     match path {

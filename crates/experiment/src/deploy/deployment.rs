@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::plan::Plan;
 use crate::registry::Registry;
 use fedkin_core::Federation;
-use fedkin_core::algorithm::Run;
+use fedkin_core::algorithm::{Algorithm, PersFl, Run};
 use fedkin_core::params::suggest;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,11 +41,11 @@ impl Deployment {
             )));
         }
         if plan.kin.by_rewards() {
-            return Err(wrong(
-                "kin.by = \"rewards\" finds the clusters in one process first: run persfl on the nodes and give what it \
-                 finds as a file (kin.clusters = \"runs/.../clusters.csv\"), or set kin.by = \"loss\""
-                    .into(),
-            ));
+            return Err(wrong(format!(
+                "kin.by = \"rewards\" finds the clusters in one process first: run {} on the nodes and give what it \
+                 finds as a file (kin.clusters = \"runs/.../clusters.csv\"), or set kin.by = \"loss\"",
+                PersFl::NAME
+            )));
         }
         let here = config_id(&plan.config);
         if here != roster.config {
@@ -62,7 +62,8 @@ impl Deployment {
                 roster.dimension
             )));
         }
-        let (federation, run) = plan.run(&roster.federation()?, roster.schema.columns(), REPEAT)?;
+        let (federation, run) =
+            plan.run(&roster.federation()?, roster.learners().as_deref(), roster.schema.columns(), REPEAT)?;
         let nodes = Nodes::new(&roster, &federation);
         let fingerprint = run_fingerprint(&plan.config, &roster);
         Ok(Self { plan, roster, federation, run, nodes, fingerprint })

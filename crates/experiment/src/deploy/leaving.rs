@@ -10,7 +10,7 @@ use fedkin_core::Federation;
 use fedkin_core::algorithm::FoundKin;
 use fedkin_core::privacy::{Account, ChainLine, Draws, Ledger, Line, Statement};
 use fedkin_core::round::{
-    self, CHUNK, ClientMachines, Judge, Results, ServerMachine, Stopped, Summary, means,
+    self, CHUNK, ClientMachines, Judge, Results, ServerMachine, Stopped, Summary, Verdict, means,
 };
 use fedkin_runtime::store::read_ledger;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub struct Left {
     /// Of servers: the last step. A method may end before the rounds do.
     #[serde(default)]
     pub steps: u32,
+    /// Of servers: the clients whose uploads counted in that step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<String>,
     /// Of servers: numbers about their work, by name, as bits so that none is lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gauges: Vec<(String, u64)>,
@@ -75,8 +78,6 @@ impl LeftKin {
 pub struct LeftClient {
     /// Its name.
     pub client: String,
-    /// The last step in which it sent an upload.
-    pub last_upload: Option<u32>,
     /// Units of 1e-12 zCDP it has spent, in all runs on its data.
     pub spent: u64,
     /// Releases, disclosures included, in all runs on its data.
@@ -151,7 +152,15 @@ impl Deployment {
         let stop = first(stops).map(LeftStop::from);
         let kin = FoundKin::of_all(machines.iter().map(|machine| machine.kin()));
         let kin = kin.map(|kin| LeftKin::new(&kin, &self.federation));
-        self.leave(state, &Left { run, clients: Vec::new(), models, steps, gauges, kin, stop })
+        let counted = machines.iter().flat_map(|machine| self.counted(&**machine)).collect();
+        self.leave(state, &Left { run, clients: Vec::new(), models, steps, counted, gauges, kin, stop })
+    }
+
+    /// The clients whose uploads counted in the last step of a server. A client knows only what it sent.
+    fn counted(&self, machine: &dyn ServerMachine) -> Vec<String> {
+        let judged = machine.members().iter().zip(machine.verdicts());
+        let counted = judged.filter(|(_, verdict)| **verdict == Verdict::Value);
+        counted.map(|(member, _)| self.federation.client_name(member.id).to_string()).collect()
     }
 
     /// Writes the models of clients, and what they have spent.
@@ -172,7 +181,6 @@ impl Deployment {
             }
             left.clients.push(LeftClient {
                 client,
-                last_upload: outcome.last_upload,
                 spent: outcome.account.spent,
                 releases: outcome.account.releases,
                 sampled: outcome.account.sampled.iter().map(bits).collect(),
@@ -207,20 +215,21 @@ impl Deployment {
         };
         let (mut kin, mut stops) = (Vec::new(), Vec::new());
         let mut tally: BTreeMap<Key, Line> = BTreeMap::new();
-        let mut last_uploads = vec![None; count];
         for node in nodes {
             let folder = folder_of(&node.state, &self.run_id());
             let Some(left) = self.left(&node.state)? else {
                 return Err(Error::Usage(format!("node {:?} is not done", node.name)));
             };
             collected.steps = collected.steps.max(left.steps);
+            for id in left.counted.iter().filter_map(|name| self.federation.find_client(name)) {
+                collected.active[id as usize] = true;
+            }
             stops.extend(left.stop.map(Stopped::from));
             collected.gauges.extend(left.gauges.into_iter().map(|(name, bits)| (name, f64::from_bits(bits))));
             kin.push(left.kin.map(|kin| kin.found(&self.federation)));
             for client in &left.clients {
                 let Some(id) = self.federation.find_client(&client.client) else { continue };
                 let at = id as usize;
-                last_uploads[at] = client.last_upload;
                 collected.accounts[at] = Account {
                     spent: client.spent,
                     releases: client.releases,
@@ -253,8 +262,6 @@ impl Deployment {
         }
         collected.kin = FoundKin::of_all(kin);
         collected.rounds = self.plan.rounds_after(collected.steps, &self.run);
-        let last = Some(collected.steps);
-        collected.active = last_uploads.into_iter().map(|upload| upload == last).collect();
         collected.ledger.lines = tally.into_values().collect();
         Ok(collected)
     }

@@ -83,6 +83,7 @@ settings! {
         client: Option<String> => Kind::Text, Preset::Absent, "column that names the client";
         server: Option<String> => Kind::Text, Preset::Absent, "column that names the server";
         cluster: Option<String> => Kind::Text, Preset::Absent, "column that names the cluster";
+        learner: Option<String> => Kind::Text, Preset::Absent, "column that names what the client fits";
         split: Option<String> => Kind::Text, Preset::Absent, "column that says train or test";
     }
 }

@@ -63,8 +63,10 @@ impl Plan {
         ids.sort_unstable();
         ids.dedup();
         let (source, values) = self.data_here(overrides)?;
+        let learners = self.learners(&roster.federation()?, roster.learners().as_deref())?;
         // A path that a node gives is complete.
-        let base = if overrides.contains_key("path") { Path::new("") } else { &self.base };
+        let given = self.registry.data().about(&source, &values).path != self.about().path;
+        let base = if given { Path::new("") } else { &self.base };
         if self.own_records() {
             let names: Vec<String> = roster.clients.iter().map(|client| client.name.clone()).collect();
             let part = load_part(&Part {
@@ -81,6 +83,9 @@ impl Plan {
             })?;
             for client in &part {
                 compare(roster, client, self.kin.replaces())?;
+                let records = [Some(&client.train), client.test.as_ref(), client.validation.as_ref()];
+                let family = self.family_of(learners.as_deref(), client.id);
+                self.check_targets(family, &roster.clients[client.id as usize].name, &records)?;
             }
             let hosted =
                 |client: PartClient| Hosted::new(self, client.id, client.train, client.test, client.scaling);
@@ -96,6 +101,7 @@ impl Plan {
         if drawn != *roster {
             return Err(mismatch(differs(&drawn, roster)));
         }
+        self.check_all_targets(&world, learners.as_deref())?;
         let pick = |&id: &u32| {
             let at = id as usize;
             let scaling = world.scaling.get(at).cloned().unwrap_or_default();

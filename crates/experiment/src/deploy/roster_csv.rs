@@ -14,7 +14,8 @@ const COLUMNS: [&str; 6] = ["client", "server", "cluster", "samples", "host", "l
 
 impl Roster {
     /// Reads who takes part from a CSV file with the columns client, samples (training records) and, where there
-    /// is more than one, server, cluster and host, and learner, where clients fit different things. The graph and the features come from the plan's config.
+    /// is more than one, server, cluster and host, and learner, where clients fit different things. The graph and the
+    /// features come from the plan's config.
     pub fn from_csv(plan: &Plan, path: &Path, hosts: &Hosts) -> Result<Self, Error> {
         if !plan.own_records() {
             let message = format!(
@@ -77,7 +78,11 @@ impl Roster {
             let named = |row: usize| column.word(row).filter(|word| !word.is_empty()).map(String::from);
             order.iter().map(|&row| named(row)).collect()
         });
+        for (&row, name) in order.iter().zip(learners.iter().flatten()) {
+            plan.learner_named(name.as_deref()).map_err(|message| cell(&table, row, "learner", message))?;
+        }
         let federation = plan.kin.federation(&federation, connected)?.unwrap_or(federation);
+        plan.learners(&federation, learners.as_deref())?;
         let mut roster = Self::new(plan, &federation, &hosts, schema, constants);
         roster.name_learners(learners.as_deref());
         Ok(roster)

@@ -110,7 +110,8 @@ fn a_roster_gives_back_the_federation_of_one_process() {
         let again = Roster::from_json(&roster.to_json(), "roster.json").unwrap();
         assert_eq!(again, roster);
         same(&again.federation().unwrap(), &world.federation);
-        let (federation, run) = plan.run(&again.federation().unwrap(), again.schema.columns(), 0).unwrap();
+        let (federation, run) =
+            plan.run(&again.federation().unwrap(), None, again.schema.columns(), 0).unwrap();
         same(&federation, &world.federation.arranged(plan.row.arrange));
         assert_eq!(run.dimension, plan.dimension(world.schema.columns()));
         assert_eq!(run.seed, plan.seed(0));
@@ -141,6 +142,14 @@ fn a_roster_keeps_what_each_client_fits() {
     write(&folder, "all.csv", text);
     write(&folder, "edges.csv", "a,b\ns,n\n");
     let config = OWN.replace("test_fraction = 0.25", "learner = \"fits\"");
+    // Without a table of that name nobody knows what to fit.
+    refused(
+        plan(&config, folder.path(), &[]).world(0),
+        &["client \"x\"", "no learner \"tree\"", "[learner.tree]"],
+    );
+    let tables =
+        "[learner.tree]\nkind = \"ridge\"\nhuber = 1.0\n[learner.ridge]\nkind = \"ridge\"\nhuber = 2.0\n";
+    let config = format!("{config}\n{tables}");
     let plan = plan(&config, folder.path(), &[]);
     let known = Roster::of(&plan, &plan.world(0).unwrap(), &Hosts::Each).unwrap();
     assert_eq!(known.learners(), Some(vec![Some("tree".into()), None, Some("ridge".into())]));
@@ -150,11 +159,18 @@ fn a_roster_keeps_what_each_client_fits() {
     std::fs::write(&file, lines).unwrap();
     assert_eq!(Roster::from_csv(&plan, &file, &Hosts::Each).unwrap(), known);
     assert_eq!(plan.hosted(&known, &[0, 1], &BTreeMap::new(), 0).unwrap().len(), 2);
-    std::fs::write(&file, lines.replace("tree", "forest")).unwrap();
+    std::fs::write(&file, lines.replace("tree", "three")).unwrap();
+    refused(
+        Roster::from_csv(&plan, &file, &Hosts::Each),
+        &["roster.csv:4", "\"learner\"", "no learner \"three\"", "did you mean `tree`?"],
+    );
+    std::fs::write(&file, lines.replace("tree", "x").replace("ridge", "tree").replace(",x\n", ",ridge\n"))
+        .unwrap();
     let other = Roster::from_csv(&plan, &file, &Hosts::Each).unwrap();
+    assert_ne!(run_fingerprint(&plan.config, &other), run_fingerprint(&plan.config, &known));
     refused(
         plan.hosted(&other, &[0], &BTreeMap::new(), 0),
-        &["client \"x\"", "learner \"tree\" here", "\"forest\" in the roster"],
+        &["client \"x\"", "learner \"tree\" here", "\"ridge\" in the roster"],
     );
     // A roster without learners is written as it always was.
     let plain = self::plan(DRAWN, Path::new(""), &[]);

@@ -1,12 +1,12 @@
 //! The table and the report of several methods on the same worlds.
 
-use super::{axis, better, facts, model_name, privacy, privacy_box, words};
+use super::{better, facts, model_name, privacy, privacy_box};
 use crate::compare::{Comparison, CurveResult};
 use crate::report::{
     Chart, Claim, Column, Distribution, EMPHASISED, Estimate, Report, Row, Scale, Series, Table,
 };
 use crate::run::PrivacySummary;
-use crate::scorer::Metric;
+use fedkin_core::algorithm::Baseline;
 use fedkin_core::params::Value;
 use std::cmp::Reverse;
 
@@ -37,7 +37,7 @@ pub fn table(comparison: &Comparison) -> Table {
     });
     let found: Vec<String> = found.map(ToString::to_string).collect();
     columns.extend(found);
-    let baseline = |curve: &CurveResult| curve.method == "local" || curve.method == "gfl";
+    let baseline = |curve: &CurveResult| matches!(curve.baseline, Some(Baseline::Alone | Baseline::OneModel));
     let spread = spread_columns(comparison);
     // Curves that show different models have a column for what each of them shows.
     let mixed = comparison.curves.iter().any(|curve| curve.metric != comparison.metric);
@@ -49,9 +49,17 @@ pub fn table(comparison: &Comparison) -> Table {
     };
     let first = mixed.then(|| shown("shown"));
     let model = |place: usize, name: &String| Column {
-        name: if place < of_models { format!("{} model", model_name(name)) } else { words(name).0.into() },
-        unit: if place < of_models { comparison.unit.into() } else { Metric::shown(name).unit().into() },
-        better: better(if place < of_models { comparison.shown } else { Metric::shown(name) }),
+        name: if place < of_models {
+            format!("{} model", model_name(name))
+        } else {
+            comparison.metrics.label(name).into()
+        },
+        unit: if place < of_models {
+            comparison.unit.into()
+        } else {
+            comparison.metrics.shown(name).unit().into()
+        },
+        better: better(if place < of_models { comparison.shown } else { comparison.metrics.shown(name) }),
     };
     let split = usize::from(!mixed && !spread.is_empty()).min(columns.len());
     let cell = |curve: &CurveResult, name: &String| {
@@ -65,7 +73,7 @@ pub fn table(comparison: &Comparison) -> Table {
     Table {
         caption: format!(
             "{} {}, mean ± standard error over {}{}",
-            axis(&comparison.metric),
+            comparison.metrics.axis(&comparison.metric),
             comparison.axis.reading(),
             repeats(comparison),
             if mixed {
@@ -96,7 +104,7 @@ type SpreadColumn = (Column, fn(&CurveResult) -> Option<Estimate>);
 /// How far clients are apart on the headline metric, where that is measured on probabilities.
 fn spread_columns(comparison: &Comparison) -> Vec<SpreadColumn> {
     let known = comparison.curves.iter().any(|curve| curve.std.is_some());
-    if !known || !Metric::of_probabilities(&comparison.metric) {
+    if !known || !comparison.metrics.of_probabilities(&comparison.metric) {
         return Vec::new();
     }
     let column = |name: &str, better| Column { name: name.into(), unit: comparison.unit.into(), better };
@@ -131,15 +139,15 @@ pub fn tuning(comparison: &Comparison) -> Option<Table> {
         caption: format!(
             "Settings that were tried, by {}: mean over clients after {} rounds of {} with the seed{} of the first reported \
              one{}; no test record was looked at",
-            axis(family),
+            comparison.metrics.axis(family),
             first.rounds,
             plural(first.repeats),
             if first.repeats == 1 { "" } else { "s" },
             if first.repeats == 1 { "" } else { "s" },
         ),
         columns: vec![Column {
-            name: words(family).0.to_string(),
-            unit: Metric::shown(family).unit().to_string(),
+            name: comparison.metrics.label(family).to_string(),
+            unit: comparison.metrics.shown(family).unit().to_string(),
             // Curves are no rivals here.
             better: None,
         }],
@@ -179,7 +187,7 @@ fn sweep_table(comparison: &Comparison) -> Table {
     Table {
         caption: format!(
             "{} over {}{}, mean ± standard error over {}",
-            axis(&comparison.metric),
+            comparison.metrics.axis(&comparison.metric),
             comparison.x,
             comparison
                 .axis
@@ -236,11 +244,11 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             label: curve.label.clone(),
             method: curve.method.clone(),
             points: curve.points.clone(),
-            dashed: matches!(curve.method.as_str(), "local" | "centralized" | "pooled"),
+            dashed: matches!(curve.baseline, Some(Baseline::Alone | Baseline::Pooled)),
             quiet: false,
         })
         .collect();
-    let (_, question) = words(&comparison.metric);
+    let question = comparison.metrics.question(&comparison.metric);
     let logarithmic = sweep.is_some_and(|_| {
         let x: Vec<f64> = comparison.curves[0].points.iter().map(|point| point.x).collect();
         let (least, most) = x.iter().fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(*x), b.max(*x)));
@@ -253,12 +261,16 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             None => question.to_string(),
         },
         x_label: if sweep.is_some() { comparison.x.clone() } else { comparison.axis.words().into() },
-        y_label: axis(&comparison.metric),
+        y_label: comparison.metrics.axis(&comparison.metric),
         x_scale: if logarithmic { Scale::Log } else { Scale::Linear },
         y_scale: Scale::Linear,
         ranges: Vec::new(),
         series,
-        caption: format!("{} of the {} model.", words(&comparison.metric).0, model_name(&comparison.metric)),
+        caption: format!(
+            "{} of the {} model.",
+            comparison.metrics.label(&comparison.metric),
+            model_name(&comparison.metric)
+        ),
     };
     let groups: Vec<(String, String, Vec<f64>)> = comparison
         .curves
@@ -277,7 +289,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         vec![Distribution {
             id: "clients".into(),
             title: "How is it for each client?".into(),
-            x_label: format!("{} of each client, first repeat", axis(&comparison.metric)),
+            x_label: format!("{} of each client, first repeat", comparison.metrics.axis(&comparison.metric)),
             groups,
         }]
     };
@@ -326,6 +338,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
         }),
         notes,
         config: config.resolved(),
+        colours: comparison.colours.clone(),
     }
 }
 

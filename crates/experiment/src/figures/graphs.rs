@@ -3,6 +3,7 @@
 use crate::plan::Plan;
 use crate::repeat::Outcome;
 use crate::report::{Bars, Drawing, HeatScale, KinFound, KinGraph, Panel, Picture};
+use fedkin_core::algorithm::EdgeMeaning;
 use fedkin_core::numeric::distance2;
 use fedkin_core::round::Results;
 
@@ -71,10 +72,10 @@ pub(crate) fn of_run(plan: &Plan, outcome: &Outcome, name: &str) -> Vec<Picture>
     pictures
 }
 
-/// The same for one curve of a comparison; for FedPnP the graph of its clients.
+/// The same for one curve of a comparison, and the graph of its clients where models were denoised over it.
 pub(crate) fn of_curve(plan: &Plan, outcome: &Outcome, label: &str) -> Vec<Picture> {
     let mut pictures = of_run(plan, outcome, label);
-    if plan.row.name == "fedpnp"
+    if plan.row.edges == EdgeMeaning::Denoising
         && let Some(Picture::Kin(mut graph)) = kin(plan, outcome)
     {
         graph.id = format!("kin-{}", slug(label));
@@ -90,14 +91,12 @@ pub(crate) fn kin(plan: &Plan, outcome: &Outcome) -> Option<Picture> {
     let mut kin = outcome.kin()?;
     kin.edges.retain(|edge| edge.2 > 0.0);
     let truth = crate::kin::known(world);
-    let persfl = plan.row.name == "persfl" || plan.kin.by_rewards();
-    let fedpnp = plan.row.name == "fedpnp";
-    let worth = if fedpnp {
-        "the weight of their edge in the graph over which models were denoised"
-    } else if persfl {
-        "its mean reward: by how much a step of the one lowered the loss of the other"
-    } else {
-        "what the one was worth to the other, as the method measures it"
+    // A first stage finds the clusters by rewards, whatever the method.
+    let edges = if plan.kin.by_rewards() { EdgeMeaning::Reward } else { plan.row.edges };
+    let worth = match edges {
+        EdgeMeaning::Denoising => "the weight of their edge in the graph over which models were denoised",
+        EdgeMeaning::Reward => "its mean reward: by how much a step of the one lowered the loss of the other",
+        EdgeMeaning::Worth => "what the one was worth to the other, as the method measures it",
     };
     let found = KinFound {
         names: world.federation.client_names(),
@@ -106,11 +105,13 @@ pub(crate) fn kin(plan: &Plan, outcome: &Outcome) -> Option<Picture> {
         truth: truth.as_deref(),
         worth,
     };
-    let title = match (kin.edges.is_empty(), persfl) {
-        _ if fedpnp => "Over which graph were the models denoised?",
-        (true, _) => "Who was found to be kin of whom?",
-        (false, true) => "Who was found to be kin of whom? Edges are worth their mean reward",
-        (false, false) => "Who was found to be kin of whom? Edges are worth what the one gave the other",
+    let title = match (kin.edges.is_empty(), edges) {
+        (_, EdgeMeaning::Denoising) => "Over which graph were the models denoised?",
+        (true, EdgeMeaning::Reward | EdgeMeaning::Worth) => "Who was found to be kin of whom?",
+        (false, EdgeMeaning::Reward) => "Who was found to be kin of whom? Edges are worth their mean reward",
+        (false, EdgeMeaning::Worth) => {
+            "Who was found to be kin of whom? Edges are worth what the one gave the other"
+        }
     };
     Some(Picture::Kin(KinGraph::new("kin", title, &found)))
 }

@@ -13,9 +13,10 @@ use crate::artifacts::{ArtifactError, atomic};
 use crate::compare::Comparison;
 use crate::error::Error;
 use crate::plan::Plan;
+use crate::registry::Registry;
 use crate::report::{Better, Privacy, Report, ServerGraph, ServerNode, Stacks, png};
 use crate::run::{PrivacySummary, make_folder};
-use crate::scorer::{Metric, Shown};
+use crate::scorer::Shown;
 use fedkin_core::privacy::Sampler;
 use fedkin_data::World;
 use std::fs;
@@ -49,8 +50,12 @@ pub fn report_run(directory: &Path) -> Result<PathBuf, Error> {
         }
         _ => ArtifactError::File { action: "read", path: path.clone(), source }.into(),
     })?;
-    let report: Report = serde_json::from_slice(&bytes)
+    let mut report: Report = serde_json::from_slice(&bytes)
         .map_err(|error| ArtifactError::Damaged { path, what: error.to_string() })?;
+    if report.colours.is_empty() {
+        // A report of an earlier version, which had these colours.
+        report.colours = Registry::native().colours();
+    }
     write(directory, &report)
 }
 
@@ -98,58 +103,6 @@ pub(crate) fn server_graph(world: &World) -> ServerGraph {
     }
 }
 
-fn words(metric: &str) -> (&'static str, &'static str) {
-    match metric.split('.').next().unwrap_or_default() {
-        "nmsd" => ("NMSD", "Which models come closest to the truth?"),
-        "reference" => ("test MSE (19)", "Which models come closest to those of the pooled test data?"),
-        "msd" => ("squared error per coordinate", "Which models come closest to the truth?"),
-        "log_msd" => {
-            ("mean log10 of the squared error per coordinate", "Which models come closest to the truth?")
-        }
-        "distance" => ("distance to the truth", "Which models come closest to the truth?"),
-        "accuracy" => ("test accuracy", "Which models tell the classes apart on new records?"),
-        "global_accuracy" => {
-            ("accuracy on all clients' records", "Which models tell the classes apart on anybody's records?")
-        }
-        "global_log_loss" => (
-            "log loss on all clients' records",
-            "Which models give the best probabilities on anybody's records?",
-        ),
-        "validation_accuracy" => {
-            ("validation accuracy", "How many of the records that were set aside do the models get right?")
-        }
-        "validation_log_loss" => {
-            ("validation log loss", "How well do the models fit the records that were set aside?")
-        }
-        "stopped_accuracy" => {
-            ("test accuracy, stopped early", "What if every client stopped at its least validation loss?")
-        }
-        "mse" => ("test error", "Which models predict new records best?"),
-        "train_accuracy" => ("training accuracy", "How many of their own records do the models get right?"),
-        "mcc" => ("MCC", "Which graphs have the right edges?"),
-        "relative_error" => ("relative error", "Whose weights are closest to the true ones?"),
-        "scaled_error" => ("scale-free relative error", "Whose weights are closest, up to a common factor?"),
-        "nmi" => ("NMI", "Do the communities of the graphs match the labels?"),
-        "rand" => ("Rand index", "How many pairs of nodes are divided as the labels divide them?"),
-        "fmi" => ("Fowlkes-Mallows index", "How many pairs of nodes are kept together as by the labels?"),
-        "held_out" => ("held-out objective", "Which graphs fit new signals best?"),
-        "density" => ("edge density", "How many pairs of nodes have an edge?"),
-        "brier" => ("Brier score", "Whose probabilities are closest to what happened?"),
-        "calibration" => ("calibration error", "Whose probabilities mean what they say?"),
-        "found" => ("found", "How many clients are in the right cluster?"),
-        "clusters" => ("clusters", "How many clusters were found?"),
-        "merged" => ("merged clusters", "How many found clusters hold two true ones?"),
-        "log_loss" => ("test log loss", "Which models give the best probabilities on new records?"),
-        _ => ("training loss", "How well do the models fit their own records?"),
-    }
-}
-
-pub(crate) fn axis(metric: &str) -> String {
-    let (name, _) = words(metric);
-    let unit = Metric::shown(metric).unit();
-    if unit.is_empty() { name.to_string() } else { format!("{name} ({unit})") }
-}
-
 /// Which way a metric is better, if either is.
 pub(crate) fn better(shown: Shown) -> Option<Better> {
     match shown {
@@ -163,13 +116,19 @@ fn model_name(metric: &str) -> &str {
     metric.split_once('.').map_or("", |(_, model)| model)
 }
 
+/// The kind of model, and beside it those of other learners, each with its name.
+fn fitted(config: &crate::config::Config) -> String {
+    let tables = config.learners.iter().map(|(name, table)| format!("{name}: {}", table.kind));
+    std::iter::once(config.model_kind.clone()).chain(tables).collect::<Vec<_>>().join(", ")
+}
+
 fn facts(config: &crate::config::Config) -> Vec<(String, String)> {
     vec![
         ("seed".to_string(), config.run.seed.to_string()),
         ("rounds".to_string(), config.run.rounds.to_string()),
         ("repeats".to_string(), config.run.repeats.to_string()),
         ("data".to_string(), config.data_source.clone()),
-        ("model".to_string(), config.model_kind.clone()),
+        ("model".to_string(), fitted(config)),
         ("version".to_string(), env!("CARGO_PKG_VERSION").to_string()),
     ]
 }

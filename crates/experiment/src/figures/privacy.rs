@@ -1,6 +1,5 @@
 //! Figures of what privacy costs: noise, epsilon over rounds, and what accuracy an epsilon buys.
 
-use super::axis;
 use crate::artifacts::metrics::Metrics;
 use crate::compare::{Comparison, CurveResult};
 use crate::report::{Chart, Distribution, Estimate, Point, Range, Scale, Series};
@@ -176,7 +175,7 @@ pub(super) fn tradeoff(comparison: &Comparison) -> Option<Chart> {
         id: format!("{}-epsilon", comparison.name),
         title: "What does privacy cost?".into(),
         x_label: format!("epsilon of the largest client at delta {delta:e}"),
-        y_label: axis(&comparison.metric),
+        y_label: comparison.metrics.axis(&comparison.metric),
         x_scale: if least > 0.0 && most > 4.0 * least { Scale::Log } else { Scale::Linear },
         y_scale: Scale::Linear,
         ranges: Vec::new(),
@@ -301,6 +300,8 @@ mod tests {
         CurveResult {
             label: label.into(),
             method: method.into(),
+            algorithm: method.into(),
+            baseline: None,
             metric: String::new(),
             std: None,
             worst_decile: None,

@@ -1,13 +1,13 @@
 //! The report of one run.
 
-use super::{axis, better, facts, graphs, model_name, privacy, privacy_box, server_graph, words};
+use super::{better, facts, graphs, model_name, privacy, privacy_box, server_graph};
 use crate::artifacts::metrics::Metrics;
 use crate::axis::Axis;
 use crate::plan::Plan;
 use crate::repeat::Outcome;
 use crate::report::{Chart, Column, Distribution, Estimate, Point, Report, Row, Scale, Series, Table};
 use crate::run::Finished;
-use crate::scorer::{Metric, Shown};
+use crate::scorer::{MetricTable, Shown};
 use crate::spending::{REFUTED, is_score};
 use crate::spread::Spread;
 use crate::statistics::estimate;
@@ -30,12 +30,13 @@ pub(crate) fn of_run(
             rounds.entry(row.round).or_default().push(row.value);
         }
     }
+    let table = plan.registry.metrics();
     let axis_x = Axis::new(&plan.config);
     let counted = axis_x.counts(metrics);
     let mut charts = Vec::new();
     let mut distributions = Vec::new();
     for (family, models) in &families {
-        let shown = Metric::shown(family);
+        let shown = table.shown(family);
         let series = models
             .iter()
             .map(|(model, rounds)| Series {
@@ -60,9 +61,9 @@ pub(crate) fn of_run(
         let curve = models.values().any(|rounds| rounds.len() > 1) && !(is_kin(models) && *family != "found");
         charts.extend(curve.then(|| Chart {
             id: (*family).to_string(),
-            title: words(family).1.to_string(),
+            title: table.question(family).to_string(),
             x_label: if counted.is_some() { axis_x.words().into() } else { "round".into() },
-            y_label: axis(family),
+            y_label: table.axis(family),
             x_scale: Scale::Linear,
             y_scale: Scale::Linear,
             ranges: Vec::new(),
@@ -89,7 +90,7 @@ pub(crate) fn of_run(
             distributions.push(Distribution {
                 id: format!("{family}-clients"),
                 title: "How is it for each client?".into(),
-                x_label: format!("{} of each client after the last round", axis(family)),
+                x_label: format!("{} of each client after the last round", table.axis(family)),
                 groups,
             });
         }
@@ -133,8 +134,11 @@ pub(crate) fn of_run(
         ),
         facts,
         claims: Vec::new(),
-        table: Some(run_table(finished)),
-        by_client: spread_table(outcome).into_iter().chain(client_table(plan, outcome, world)).collect(),
+        table: Some(run_table(table, finished)),
+        by_client: spread_table(table, outcome)
+            .into_iter()
+            .chain(client_table(plan, outcome, world))
+            .collect(),
         tuning: None,
         charts,
         distributions,
@@ -144,15 +148,16 @@ pub(crate) fn of_run(
         privacy: finished.privacy.epsilon.map(|_| privacy_box(&finished.privacy)),
         notes,
         config: plan.config.resolved(),
+        colours: plan.registry.colours(),
     }
 }
 
 /// How far clients are apart, where they give probabilities: models in rows, for every metric two columns.
-fn spread_table(outcome: &Outcome) -> Option<Table> {
+fn spread_table(table: &MetricTable, outcome: &Outcome) -> Option<Table> {
     let known: Vec<(&str, &str, Spread)> = outcome
         .spreads
         .iter()
-        .filter(|(name, _)| Metric::of_probabilities(name))
+        .filter(|(name, _)| table.of_probabilities(name))
         .filter_map(|(name, spread)| name.split_once('.').map(|(family, model)| (family, model, *spread)))
         .collect();
     let mut families: Vec<&str> = known.iter().map(|(family, ..)| *family).collect();
@@ -167,9 +172,9 @@ fn spread_table(outcome: &Outcome) -> Option<Table> {
         [spread.map(|spread| cell(spread.std)), spread.map(|spread| cell(spread.worst_decile))]
     };
     let columns = |family: &&str| {
-        let unit = Metric::shown(family).unit().to_string();
+        let unit = table.shown(family).unit().to_string();
         let column = |what: &str| Column {
-            name: format!("{}, {what}", words(family).0),
+            name: format!("{}, {what}", table.label(family)),
             unit: unit.clone(),
             better: None,
         };
@@ -201,8 +206,9 @@ fn client_table(plan: &Plan, outcome: &Outcome, world: &World) -> Option<Table> 
     {
         return None;
     }
+    let table = plan.registry.metrics();
     let cell = |name: &str, value: f64| {
-        value.is_finite().then(|| Estimate { mean: Metric::shown(name).value(value), stderr: None })
+        value.is_finite().then(|| Estimate { mean: table.shown(name).value(value), stderr: None })
     };
     Some(Table {
         caption: "After the last round of the first repeat".into(),
@@ -210,8 +216,8 @@ fn client_table(plan: &Plan, outcome: &Outcome, world: &World) -> Option<Table> 
             .columns
             .iter()
             .map(|name| Column {
-                name: format!("{} of the {} model", words(name).0, model_name(name)),
-                unit: Metric::shown(name).unit().to_string(),
+                name: format!("{} of the {} model", table.label(name), model_name(name)),
+                unit: table.shown(name).unit().to_string(),
                 // Clients are no rivals.
                 better: None,
             })
@@ -236,7 +242,7 @@ fn is_kin<T>(models: &BTreeMap<&str, T>) -> bool {
 }
 
 /// Metrics in rows of one run: what each model reached.
-fn run_table(finished: &Finished) -> Table {
+fn run_table(table: &MetricTable, finished: &Finished) -> Table {
     let mut families: Vec<&str> = Vec::new();
     let mut models: Vec<&str> = Vec::new();
     for name in finished.r#final.keys() {
@@ -254,7 +260,7 @@ fn run_table(finished: &Finished) -> Table {
     models.sort_unstable();
     models.dedup();
     let cell = |model: &str, family: &str| {
-        let shown = Metric::shown(family);
+        let shown = table.shown(family);
         let name = match shown {
             Shown::Decibel => format!("{family}_db.{model}"),
             Shown::Log10 => format!("{family}_log10.{model}"),
@@ -271,9 +277,9 @@ fn run_table(finished: &Finished) -> Table {
         columns: families
             .iter()
             .map(|family| Column {
-                name: words(family).0.to_string(),
-                unit: Metric::shown(family).unit().to_string(),
-                better: better(Metric::shown(family)),
+                name: table.label(family).to_string(),
+                unit: table.shown(family).unit().to_string(),
+                better: better(table.shown(family)),
             })
             .collect(),
         rows: models

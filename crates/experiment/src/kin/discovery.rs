@@ -26,7 +26,7 @@ impl Plan {
             self.registry.methods().find(PersFl::NAME).map_err(|error| conflict(error.to_string()))?;
         let rounds = self.config.kin.search_rounds;
         let config = self.config.with_algorithm(finder, &settings.values(), rounds).map_err(conflict)?;
-        Plan::new(&self.registry, config, &self.base, self.place())
+        Plan::with(&self.registry, config, &self.base, self.place(), self.families.clone())
     }
 
     /// Refuses a wish for a first stage that cannot be run.
@@ -35,9 +35,12 @@ impl Plan {
             return Ok(());
         }
         if self.config.privacy.ledger.is_some() {
-            let message = "kin.by = \"rewards\" runs persfl first, whose releases privacy.ledger would not see: run persfl \
-                           by itself and give its file (kin.clusters = \"runs/.../clusters.csv\")";
-            return Err(Error::Conflict { place: self.place().into(), message: message.into() });
+            let finder = PersFl::NAME;
+            let message = format!(
+                "kin.by = \"rewards\" runs {finder} first, whose releases privacy.ledger would not see: run {finder} by \
+                 itself and give its file (kin.clusters = \"runs/.../clusters.csv\")"
+            );
+            return Err(Error::Conflict { place: self.place().into(), message });
         }
         self.discovery().map(|_| ())
     }

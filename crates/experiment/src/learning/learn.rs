@@ -76,7 +76,7 @@ pub fn learn(input: &Input, settings: &Settings, control: &Control<'_>) -> Resul
     let objective = optimality::objective(&smooth, parameters, &zbar, &solution.graphs, consensus);
     let kkt = optimality::residual(settings.alpha, parameters, &zbar, &solution.graphs, consensus);
     solution.converged |= kkt <= settings.tolerance;
-    let method = if parameters.tie.is_some() { "fedgl" } else { "igl" };
+    let method = super::solve::method(parameters);
     Ok(report(input, settings, decided, &solution, &Figures { method, objective, kkt }))
 }
 

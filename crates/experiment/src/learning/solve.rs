@@ -89,15 +89,14 @@ impl<'a> Stage<'a> {
     pub(super) fn solve(&self, parameters: Parameters, control: &Control<'_>) -> Result<Solution, Error> {
         let tolerance = self.tolerance.clamp(1e-13, 1.0);
         let solving = SolverSettings { tolerance, ..SolverSettings::default() };
-        let (method, checked) = match parameters.tie {
+        let checked = match parameters.tie {
             Some((rho, lambda)) => {
-                let settings = FedGlSettings { rho: rho / self.unit, lambda: lambda / self.unit, solving };
-                (FedGl::<Consensus>::NAME, settings.validated())
+                FedGlSettings { rho: rho / self.unit, lambda: lambda / self.unit, solving }.validated()
             }
-            None => (Igl::NAME, IglSettings { solving }.validated()),
+            None => IglSettings { solving }.validated(),
         };
         let methods = registry::native();
-        let row = methods.find(method).map_err(|error| Error::Usage(error.to_string()))?;
+        let row = methods.find(method(parameters)).map_err(|error| Error::Usage(error.to_string()))?;
         let values = checked.map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             Error::Usage(all.join("; "))
@@ -163,6 +162,11 @@ impl<'a> Stage<'a> {
         let rounds = live.steps() - u32::from(self.privacy.is_some());
         Ok(Solution { graphs, consensus, rounds, converged })
     }
+}
+
+/// The method that solves with these parameters: tied to a consensus graph, or every client alone.
+pub(super) fn method(parameters: Parameters) -> &'static str {
+    if parameters.tie.is_some() { FedGl::<Consensus>::NAME } else { Igl::NAME }
 }
 
 /// Without advice on keys that this command has not.

@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Summary {
     /// What wrote this: how a folder is known as ours.
     pub made_by: &'static str,
-    /// `igl` or `fedgl`.
+    /// The name of the method.
     pub method: &'static str,
     /// Number of nodes.
     pub nodes: usize,

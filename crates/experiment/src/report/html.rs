@@ -49,7 +49,8 @@ pub(super) fn drawings(report: &Report, pictures: &[Picture], width: Width) -> V
 fn palette(report: &Report) -> Palette {
     let lines = report.charts.iter().flat_map(|chart| &chart.series);
     let groups = report.distributions.iter().flat_map(|one| &one.groups);
-    Palette::new(lines.map(|series| series.method.as_str()).chain(groups.map(|group| group.1.as_str())))
+    let methods = lines.map(|series| series.method.as_str()).chain(groups.map(|group| group.1.as_str()));
+    Palette::new(methods, &report.colours)
 }
 
 /// A name that is safe as a file name and as an HTML id.

@@ -392,10 +392,11 @@ mod tests {
         assert!(bare.contains("no single ties"), "{bare}");
     }
 
-    /// `FEDKIN_PICTURES=folder` keeps pictures of several sizes to look at.
+    /// `FEDKIN_PICTURES=folder` and `--ignored` keep pictures of several sizes to look at.
     #[test]
+    #[ignore = "draws pictures for people"]
     fn pictures_to_look_at() {
-        let Ok(folder) = std::env::var("FEDKIN_PICTURES") else { return };
+        let folder = std::env::var("FEDKIN_PICTURES").expect("FEDKIN_PICTURES names a folder");
         for (count, clusters, edges) in
             [(30, 3, true), (30, 3, false), (150, 4, true), (150, 5, false), (3500, 8, true)]
         {

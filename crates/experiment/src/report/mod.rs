@@ -78,6 +78,9 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The resolved configuration as TOML.
     pub config: String,
+    /// Methods and their colours, by number. Where two share one, the earlier one keeps it.
+    #[serde(default)]
+    pub colours: Vec<(String, usize)>,
 }
 
 /// A statement, its verdict and what the verdict rests on.

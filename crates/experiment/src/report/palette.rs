@@ -60,28 +60,6 @@ pub(super) const NEUTRALS: [(&str, &str, &str); 5] = [
     ("none", "#f0f2f5", "#20262d"),
 ];
 
-/// The colour of the methods people compare most; neighbours in a typical figure are far apart.
-/// Where two share a colour, the earlier one keeps it and the later one moves if both appear.
-const FIXED: [(&str, usize); 17] = [
-    ("pgfl", 0),
-    ("gfl", 1),
-    ("adaptive", 2),
-    ("clusterfl", 3),
-    ("local", 4),
-    ("pgfl-0", 5),
-    ("centralized", 6),
-    ("pooled", 6),
-    ("one-cloud", 7),
-    ("gfedmtl", 8),
-    ("single-step", 9),
-    ("fedgl", 10),
-    ("fedprox", 11),
-    ("fedavg", 9),
-    ("fedpnp", 7),
-    ("oracle", 6),
-    ("centralised", 6),
-];
-
 /// Which colour each method of a report has.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Palette {
@@ -89,24 +67,37 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// Gives every method its fixed colour, and the others the first free one from a place that
-    /// depends only on their name.
-    pub(super) fn new<'a>(methods: impl Iterator<Item = &'a str>) -> Self {
+    /// Gives every method its fixed colour: of two that share one, the earlier keeps it. The others get the first free
+    /// one from a place that depends only on their name.
+    pub(super) fn new<'a>(methods: impl Iterator<Item = &'a str>, fixed: &[(String, usize)]) -> Self {
         let mut names: Vec<&str> = methods.collect();
         names.sort_unstable();
         names.dedup();
-        let mut palette = Self::default();
-        let mut taken = [false; METHOD_COLOURS.len()];
+        let place = |name: &str| fixed.iter().position(|(fixed, _)| fixed == name);
+        let wanted = |name: &str| {
+            place(name).map_or_else(|| hashed_slot(name), |at| fixed[at].1 % METHOD_COLOURS.len())
+        };
         let (mut known, unknown): (Vec<&str>, Vec<&str>) =
-            names.into_iter().partition(|name| fixed_slot(name).is_some());
-        known.sort_by_key(|name| FIXED.iter().position(|(fixed, _)| fixed == name));
-        for name in known.into_iter().chain(unknown) {
-            let wanted = fixed_slot(name).unwrap_or_else(|| hashed_slot(name));
-            let slot = first_free(wanted, &taken);
-            taken[slot] = true;
-            palette.slots.insert(name.to_owned(), slot);
+            names.into_iter().partition(|name| place(name).is_some());
+        known.sort_by_key(|name| place(name));
+        let mut slots: BTreeMap<String, usize> = BTreeMap::new();
+        let mut taken = [false; METHOD_COLOURS.len()];
+        let mut later = Vec::new();
+        for name in known {
+            let slot = wanted(name);
+            if taken[slot] {
+                later.push(name);
+            } else {
+                taken[slot] = true;
+                slots.insert(name.to_owned(), slot);
+            }
         }
-        palette
+        for name in later.into_iter().chain(unknown) {
+            let slot = first_free(wanted(name), &taken);
+            taken[slot] = true;
+            slots.insert(name.to_owned(), slot);
+        }
+        Self { slots }
     }
 
     /// The slots of one figure's methods. Two methods of one figure share a colour only if there
@@ -125,10 +116,6 @@ impl Palette {
         }
         methods.iter().map(|method| chosen.get(method).copied().unwrap_or(0)).collect()
     }
-}
-
-fn fixed_slot(method: &str) -> Option<usize> {
-    FIXED.iter().find(|(name, _)| *name == method).map(|(_, slot)| *slot)
 }
 
 /// The slot itself if free, else the next free one; itself again if none is.
@@ -156,9 +143,15 @@ pub(super) fn cluster_slot(cluster: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn fixed() -> Vec<(String, usize)> {
+        let colours = crate::registry::Registry::native().colours();
+        assert!(colours.iter().all(|(_, slot)| *slot < METHOD_COLOURS.len()));
+        colours
+    }
+
     #[test]
     fn a_method_keeps_its_colour_whatever_stands_beside_it() {
-        let palette = Palette::new(["gfl", "mine", "pgfl"].into_iter());
+        let palette = Palette::new(["gfl", "mine", "pgfl"].into_iter(), &fixed());
         let together = palette.for_figure(&["pgfl", "gfl", "mine"]);
         assert_eq!(together[..2], [0, 1]);
         assert_eq!(palette.for_figure(&["mine"])[0], together[2]);
@@ -166,7 +159,7 @@ mod tests {
 
     #[test]
     fn who_shares_a_colour_gives_way_to_the_earlier_one() {
-        let palette = Palette::new(["fedavg", "single-step", "pgfl", "fedgl"].into_iter());
+        let palette = Palette::new(["fedavg", "single-step", "pgfl", "fedgl"].into_iter(), &fixed());
         let slots = palette.for_figure(&["fedavg", "single-step", "pgfl", "fedgl"]);
         assert_eq!(slots[1..], [9, 0, 10]);
         assert!(![9, 0, 10].contains(&slots[0]));
@@ -175,7 +168,7 @@ mod tests {
     #[test]
     fn no_clash_within_a_figure_while_colours_last() {
         let names: Vec<String> = (0..30).map(|i| format!("method {i}")).collect();
-        let palette = Palette::new(names.iter().map(String::as_str));
+        let palette = Palette::new(names.iter().map(String::as_str), &fixed());
         let figure: Vec<&str> = names[10..22].iter().map(String::as_str).collect();
         let mut slots = palette.for_figure(&figure);
         slots.sort_unstable();

@@ -25,7 +25,7 @@ fn chart(y_scale: Scale, series: Vec<Series>) -> Chart {
 }
 
 fn with_charts(charts: Vec<Chart>) -> Report {
-    Report { title: "t".into(), charts, ..Report::default() }
+    Report { title: "t".into(), charts, colours: vec![("pgfl".into(), 0)], ..Report::default() }
 }
 
 fn svg_of(chart: Chart) -> String {

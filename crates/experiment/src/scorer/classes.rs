@@ -1,10 +1,10 @@
 //! Scores of models of several classes: how good their probabilities are on the client's test records, on its validation
 //! records, and on records of all clients.
 
-use super::{Global, Metric, PROBABLE, Wanted, next_identity};
+use super::{Global, Metric, Need, PROBABLE, Wanted, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::learner::{Families, Quality, quality};
+use fedkin_core::learner::{Families, Family, Output, Quality, mean_squared_error, quality};
 use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::round::Judge;
 use fedkin_data::World;
@@ -21,22 +21,28 @@ enum On {
 
 impl On {
     fn of(metric: Metric) -> Self {
-        match metric {
-            Metric::TrainLoss | Metric::TrainAccuracy => On::Train,
-            Metric::ValidationAccuracy | Metric::ValidationLogLoss => On::Validation,
-            Metric::GlobalAccuracy | Metric::GlobalLogLoss => On::Global,
-            _ => On::Test,
+        let row = metric.row();
+        if row.needs(Need::TrainingRecords) {
+            On::Train
+        } else if row.needs(Need::RecordsOfAll) {
+            On::Global
+        } else if row.needs(Need::ValidationRecords) {
+            On::Validation
+        } else {
+            On::Test
         }
     }
 }
 
-/// The model that was scored last under a name, where there was one.
-type Last = Option<(Vec<f64>, Quality)>;
+/// The model that was scored last under a name, with the number of its learner, where there was one.
+type Last = Option<(usize, Vec<f64>, Quality)>;
 
 pub(crate) struct ClassScorer {
     columns: Vec<(String, Metric, usize)>,
     identity: u64,
     families: Families,
+    /// Which of them a client has, by id; the first where absent.
+    learners: Option<Arc<[u32]>>,
     test: Vec<Option<Arc<Dataset>>>,
     validation: Vec<Option<Arc<Dataset>>>,
     /// Empty where nothing is measured on training records.
@@ -51,15 +57,18 @@ impl ClassScorer {
     pub(crate) fn new(
         world: &World,
         families: &Families,
+        learners: Option<Arc<[u32]>>,
         personal: &[&'static str],
         wanted: &Wanted<'_>,
     ) -> Self {
-        let classifies = families.first().output().classes() > 0;
+        let classifies = families.all().any(|family| family.output().classes() > 0);
+        let numbers = families.all().any(|family| family.output() == Output::Number);
         let mut metrics = Vec::new();
         if world.test.iter().any(Option::is_some) {
             if classifies {
                 metrics.extend(PROBABLE);
-            } else {
+            }
+            if numbers {
                 metrics.push(Metric::Mse);
             }
         }
@@ -70,7 +79,7 @@ impl ClassScorer {
         if global.is_some() {
             metrics.extend([Metric::GlobalAccuracy, Metric::GlobalLogLoss]);
         }
-        if wanted.headline.is_some_and(|name| name.starts_with(Metric::TrainAccuracy.name())) {
+        if wanted.headline.and_then(Metric::named) == Some(Metric::TrainAccuracy) {
             metrics.push(Metric::TrainAccuracy);
         }
         if metrics.is_empty() {
@@ -90,6 +99,7 @@ impl ClassScorer {
             columns,
             identity: next_identity(),
             families: families.clone(),
+            learners,
             test: world.test.clone(),
             validation: world.validation.clone(),
             train,
@@ -102,24 +112,31 @@ impl ClassScorer {
         self.columns.iter().map(|(name, ..)| name.clone()).collect()
     }
 
-    fn quality(&self, set: &Dataset, w: &[f64]) -> Quality {
+    /// The number of a client's learner, and the learner.
+    fn learner(&self, client: usize) -> (usize, &dyn Family) {
+        let number = self.learners.as_ref().and_then(|all| all.get(client)).map_or(0, |at| *at as usize);
+        (number, self.families.get(number).unwrap_or_else(|| self.families.first()))
+    }
+
+    fn quality(family: &dyn Family, set: &Dataset, w: &[f64]) -> Quality {
         let none = Quality { accuracy: f64::NAN, log_loss: f64::NAN, brier: f64::NAN, calibration: f64::NAN };
-        quality(self.families.first(), set, w).unwrap_or(none)
+        quality(family, set, w).unwrap_or(none)
     }
 
     /// The same on the records of all clients.
-    fn quality_for_all(&self, set: &Dataset, which: usize, w: &[f64]) -> Quality {
-        let known = |last: &mut Vec<Option<(Vec<f64>, Quality)>>| match last.get(which) {
-            Some(Some((model, quality))) if model == w => Some(*quality),
+    fn quality_for_all(&self, set: &Dataset, client: usize, which: usize, w: &[f64]) -> Quality {
+        let (number, family) = self.learner(client);
+        let known = |last: &mut Vec<Last>| match last.get(which) {
+            Some(Some((of, model, quality))) if *of == number && model == w => Some(*quality),
             _ => None,
         };
         if let Some(quality) = known(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner)) {
             return quality;
         }
-        let quality = self.quality(set, w);
+        let quality = Self::quality(family, set, w);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = last.get_mut(which) {
-            *place = Some((w.to_vec(), quality));
+            *place = Some((number, w.to_vec(), quality));
         }
         quality
     }
@@ -162,6 +179,7 @@ impl Judge for ClassScorer {
 
     fn score(&self, member: &Member, _: bool, which: usize, w: &[f64], row: &mut [f64]) {
         let k = member.id as usize;
+        let (_, family) = self.learner(k);
         let mut known: Vec<(On, Quality)> = Vec::new();
         for (column, (_, metric, _)) in
             self.columns.iter().enumerate().filter(|(_, (.., model))| *model == which)
@@ -174,16 +192,25 @@ impl Judge for ClassScorer {
                 On::Global => self.global.as_ref(),
             };
             let Some(set) = set else { continue };
-            if let Metric::Mse | Metric::TrainLoss = metric {
-                row[column] = self.families.first().mean_loss(w, set);
-                continue;
+            match metric {
+                Metric::TrainLoss => {
+                    row[column] = family.mean_loss(w, set);
+                    continue;
+                }
+                Metric::Mse => {
+                    if family.output() == Output::Number {
+                        row[column] = mean_squared_error(family, set, w);
+                    }
+                    continue;
+                }
+                _ => {}
             }
             let quality = if let Some((_, quality)) = known.iter().find(|(of, _)| *of == on) {
                 *quality
             } else {
                 let quality = match on {
-                    On::Global => self.quality_for_all(set, which, w),
-                    _ => self.quality(set, w),
+                    On::Global => self.quality_for_all(set, k, which, w),
+                    _ => Self::quality(family, set, w),
                 };
                 known.push((on, quality));
                 quality

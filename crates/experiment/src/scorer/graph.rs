@@ -5,16 +5,45 @@ use fedkin_core::Member;
 use fedkin_core::graph::Weighted;
 use fedkin_core::graph::communities::Louvain;
 use fedkin_core::graph::compare::{Confusion, relative_error, scale_free_error};
-use fedkin_core::graph::partition::agreement;
+use fedkin_core::graph::partition::{Agreement, agreement};
 use fedkin_core::round::Judge;
 use fedkin_core::signals::{Smooth, means};
 use fedkin_data::World;
+
+/// What is measured on a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum OfGraph {
+    Mcc,
+    RelativeError,
+    ScaledError,
+    Nmi,
+    Rand,
+    Fmi,
+    HeldOut,
+    Density,
+}
+
+impl OfGraph {
+    fn name(self) -> &'static str {
+        let metric = match self {
+            OfGraph::Mcc => Metric::Mcc,
+            OfGraph::RelativeError => Metric::RelativeError,
+            OfGraph::ScaledError => Metric::ScaledError,
+            OfGraph::Nmi => Metric::Nmi,
+            OfGraph::Rand => Metric::Rand,
+            OfGraph::Fmi => Metric::Fmi,
+            OfGraph::HeldOut => Metric::HeldOut,
+            OfGraph::Density => Metric::Density,
+        };
+        metric.name()
+    }
+}
 
 /// The name of the graph that is the same for all clients.
 const CONSENSUS: &str = "consensus";
 
 pub(crate) struct GraphScorer {
-    columns: Vec<(String, Metric, usize)>,
+    columns: Vec<(String, OfGraph, usize)>,
     identity: u64,
     nodes: usize,
     smooth: Smooth,
@@ -63,22 +92,21 @@ impl GraphScorer {
             let mut metrics = Vec::new();
             let known = if name == CONSENSUS { common.is_some() } else { !truth.is_empty() };
             if known {
-                metrics.extend([Metric::Mcc, Metric::RelativeError, Metric::ScaledError]);
+                metrics.extend([OfGraph::Mcc, OfGraph::RelativeError, OfGraph::ScaledError]);
             }
             if labels.is_some() {
-                metrics.extend([Metric::Nmi, Metric::Rand, Metric::Fmi]);
+                metrics.extend([OfGraph::Nmi, OfGraph::Rand, OfGraph::Fmi]);
             }
             if name != CONSENSUS && held_out.iter().any(Option::is_some) {
-                metrics.push(Metric::HeldOut);
+                metrics.push(OfGraph::HeldOut);
             }
-            metrics.push(Metric::Density);
+            metrics.push(OfGraph::Density);
             columns.extend(
                 metrics.into_iter().map(|metric| (format!("{}.{name}", metric.name()), metric, which)),
             );
         }
         // The first column is the headline: what is compared with a truth comes first.
-        columns
-            .sort_by_key(|(_, metric, which)| (Metric::ALL.iter().position(|known| known == metric), *which));
+        columns.sort_by_key(|(_, metric, which)| (*metric, *which));
         Self {
             columns,
             identity: next_identity(),
@@ -112,7 +140,13 @@ impl Judge for GraphScorer {
             self.truth.get(id).and_then(Option::as_ref)
         };
         // Communities are looked for once for all that is measured on them.
-        let mut agreed = None;
+        let mut known: Option<Option<Agreement>> = None;
+        let mut agreed = || {
+            *known.get_or_insert_with(|| {
+                let found = Louvain::default().find(&graph.above(self.threshold));
+                self.labels.as_ref().and_then(|labels| agreement(&found.labels, labels))
+            })
+        };
         for (column, (_, metric, model)) in self.columns.iter().enumerate() {
             if *model != which {
                 continue;
@@ -121,30 +155,21 @@ impl Judge for GraphScorer {
                 truth.and_then(|truth| score(&graph, truth)).unwrap_or(f64::NAN)
             };
             row[column] = match metric {
-                Metric::Mcc => truth
+                OfGraph::Mcc => truth
                     .and_then(|truth| Confusion::count(&graph, truth, self.threshold))
                     .map_or(f64::NAN, |confusion| confusion.mcc()),
-                Metric::RelativeError => against(relative_error),
-                Metric::ScaledError => {
+                OfGraph::RelativeError => against(relative_error),
+                OfGraph::ScaledError => {
                     against(|graph, truth| scale_free_error(graph, truth).map(|(error, _)| error))
                 }
-                Metric::Nmi | Metric::Rand | Metric::Fmi => {
-                    let agreement = agreed.get_or_insert_with(|| {
-                        let found = Louvain::default().find(&graph.above(self.threshold));
-                        self.labels.as_ref().and_then(|labels| agreement(&found.labels, labels))
-                    });
-                    agreement.as_ref().map_or(f64::NAN, |agreement| match metric {
-                        Metric::Nmi => agreement.nmi,
-                        Metric::Rand => agreement.rand,
-                        _ => agreement.fowlkes_mallows,
-                    })
-                }
-                Metric::HeldOut => match self.held_out.get(id) {
+                OfGraph::Nmi => agreed().map_or(f64::NAN, |agreed| agreed.nmi),
+                OfGraph::Rand => agreed().map_or(f64::NAN, |agreed| agreed.rand),
+                OfGraph::Fmi => agreed().map_or(f64::NAN, |agreed| agreed.fowlkes_mallows),
+                OfGraph::HeldOut => match self.held_out.get(id) {
                     Some(Some(zbar)) => self.smooth.value(zbar, weights, &mut Vec::new()),
                     _ => f64::NAN,
                 },
-                Metric::Density => graph.density(self.threshold),
-                _ => f64::NAN,
+                OfGraph::Density => graph.density(self.threshold),
             };
         }
     }

@@ -1,9 +1,9 @@
 //! Scores of hypotheses without parameters in common: what they predict of records.
 
-use super::{Metric, Wanted, next_identity};
+use super::{Metric, Need, Wanted, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::learner::{Families, mean_squared_error, quality};
+use fedkin_core::learner::{Families, Output, mean_squared_error, quality};
 use fedkin_core::round::Judge;
 use fedkin_data::World;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ struct Column {
 pub(crate) struct HypothesisScorer {
     columns: Vec<Column>,
     families: Families,
+    /// Whose errors are squared beside those of numbers.
+    squared: Output,
     learners: Option<Arc<[u32]>>,
     identity: u64,
     test: Vec<Option<Arc<Dataset>>>,
@@ -26,8 +28,8 @@ pub(crate) struct HypothesisScorer {
 }
 
 impl HypothesisScorer {
-    /// Errors on test records, or on those of training where there are no others. With classes the mean squared error is
-    /// that of the probabilities.
+    /// Errors on test records, or on those of training where there are no others. With labels 0 and 1 the mean squared error
+    /// is that of the probabilities, unless other clients have numbers: then theirs alone count.
     pub(crate) fn new(
         world: &World,
         families: &Families,
@@ -35,15 +37,18 @@ impl HypothesisScorer {
         personal: &[&'static str],
         wanted: &Wanted<'_>,
     ) -> Self {
-        let classes = families.all().all(|family| family.output().classes() > 0);
+        let classes = families.all().any(|family| family.output().classes() > 0);
+        let numbers = families.all().any(|family| family.output() == Output::Number);
+        let several = families.all().all(|family| matches!(family.output(), Output::Classes(_)));
         let tested = world.test.iter().any(Option::is_some);
         let mut metrics = Vec::new();
         match (tested, classes) {
+            (true, true) if several => metrics.push(Metric::Accuracy),
             (true, true) => metrics.extend([Metric::Accuracy, Metric::Mse]),
             (true, false) => metrics.push(Metric::Mse),
             (false, _) => metrics.push(Metric::TrainLoss),
         }
-        if wanted.headline.is_some_and(|name| name.starts_with(Metric::TrainAccuracy.name())) {
+        if wanted.headline.and_then(Metric::named) == Some(Metric::TrainAccuracy) {
             metrics.push(Metric::TrainAccuracy);
         }
         let mut columns = Vec::new();
@@ -55,17 +60,18 @@ impl HypothesisScorer {
                 }
             }
             // Different kinds in one federation: what each of them gains, by the client's own model.
-            for (number, kind) in families.all().enumerate().filter(|_| families.count() > 1) {
-                let column = format!("{}.{}", metric.name(), kind.name());
+            for (number, label) in families.labels().into_iter().enumerate().filter(|_| families.count() > 1)
+            {
+                let column = format!("{}.{label}", metric.name());
                 if columns.iter().all(|known: &Column| known.name != column) {
                     columns.push(Column { name: column, metric, model: 0, kind: Some(number) });
                 }
             }
         }
-        let trained =
-            columns.iter().any(|column| matches!(column.metric, Metric::TrainLoss | Metric::TrainAccuracy));
+        let trained = columns.iter().any(|column| column.metric.row().needs(Need::TrainingRecords));
         Self {
             columns,
+            squared: if classes && numbers { Output::Number } else { Output::Probability },
             families: families.clone(),
             learners,
             identity: next_identity(),
@@ -86,9 +92,12 @@ impl Judge for HypothesisScorer {
 
     fn score(&self, member: &Member, _: bool, which: usize, model: &[f64], row: &mut [f64]) {
         let id = member.id as usize;
-        let records = |metric: Metric| match metric {
-            Metric::TrainLoss | Metric::TrainAccuracy => self.train.get(id),
-            _ => self.test.get(id).and_then(Option::as_ref),
+        let records = |metric: Metric| {
+            if metric.row().needs(Need::TrainingRecords) {
+                self.train.get(id)
+            } else {
+                self.test.get(id).and_then(Option::as_ref)
+            }
         };
         let own = self.learners.as_ref().and_then(|all| all.get(id)).map_or(0, |number| *number as usize);
         let Some(family) = self.families.get(own) else { return };
@@ -99,7 +108,11 @@ impl Judge for HypothesisScorer {
             let Some(data) = records(metric) else { continue };
             // A model that cannot be read has no score.
             row[place] = match metric {
-                Metric::Accuracy | Metric::TrainAccuracy => {
+                Metric::TrainLoss if matches!(family.output(), Output::Classes(_)) => {
+                    family.mean_loss(model, data)
+                }
+                Metric::Mse if ![Output::Number, self.squared].contains(&family.output()) => f64::NAN,
+                _ if metric.row().needs(Need::Probabilities) => {
                     quality(family, data, model).map_or(f64::NAN, |found| found.accuracy)
                 }
                 _ => mean_squared_error(family, data, model),

@@ -3,7 +3,7 @@
 use super::{Metric, next_identity};
 use fedkin_core::Member;
 use fedkin_core::dataset::Dataset;
-use fedkin_core::learner::{Family, Linear, Quality, mean_squared_error, quality};
+use fedkin_core::learner::{Family, Linear, Output, Quality, mean_squared_error, quality};
 use fedkin_core::model::{Loss, Model, fit};
 use fedkin_core::numeric::{distance2, log10, norm2};
 use fedkin_core::round::Judge;
@@ -29,13 +29,16 @@ struct Place {
     active_only: bool,
 }
 
-/// Scores the models of a world's clients.
+/// Scores the models of a world's clients, each by its own learner.
+#[derive(Default)]
 pub(crate) struct LinearScorer {
     columns: Vec<Column>,
     /// The columns of each model.
     by_model: Vec<Vec<Place>>,
     identity: u64,
-    family: Linear,
+    families: Vec<Linear>,
+    /// Which of them a client has, by id; the first where absent.
+    learners: Option<Arc<[u32]>>,
     /// True model and its squared norm, by true cluster.
     truth: Vec<(Vec<f64>, f64)>,
     references: Vec<(Vec<f64>, f64)>,
@@ -51,29 +54,34 @@ impl LinearScorer {
     /// Some metrics are taken only where the headline asks for them, see [`Metric::on_demand`].
     pub(crate) fn new(
         world: &World,
-        family: &Linear,
+        families: Vec<Linear>,
+        learners: Option<Arc<[u32]>>,
         personal: &[&'static str],
         wanted: &[String],
         headline: Option<&str>,
     ) -> Self {
-        let model = family.model();
+        let Some(model) = families.first().map(Linear::model) else { return Self::default() };
         let dimension = model.dimension(world.schema.columns());
+        // One truth is compared with models of one length.
+        let comparable =
+            families.iter().all(|family| family.model().dimension(world.schema.columns()) == dimension);
         let with_norm = |mut w: Vec<f64>| {
             w.resize(dimension, 0.0);
             let norm = norm2(&w);
             (w, norm)
         };
         let truth: Vec<_> = match &world.truth {
-            Some(truth) => truth.models.iter().cloned().map(with_norm).collect(),
-            None => Vec::new(),
+            Some(truth) if comparable => truth.models.iter().cloned().map(with_norm).collect(),
+            _ => Vec::new(),
         };
         let cluster: Vec<u32> = match &world.truth {
             Some(truth) => truth.cluster.clone(),
             None => world.federation.members().iter().map(|member| member.cluster).collect(),
         };
         let tested = world.test.iter().any(Option::is_some);
-        let references: Vec<_> = match (truth.is_empty(), references(world, model, &cluster)) {
-            (false, Some(models)) => models.into_iter().map(with_norm).collect(),
+        let squared = families.iter().all(|family| family.model().loss == Loss::Squared);
+        let references: Vec<_> = match references(world, model, &cluster) {
+            Some(models) if squared && !truth.is_empty() => models.into_iter().map(with_norm).collect(),
             _ => Vec::new(),
         };
         let mut metrics = Vec::new();
@@ -83,13 +91,12 @@ impl LinearScorer {
         if !references.is_empty() {
             metrics.push(Metric::Reference);
         }
-        if tested {
-            match model.loss {
-                Loss::Logistic => metrics.extend(super::PROBABLE),
-                Loss::Squared | Loss::Huber(_) | Loss::Poisson | Loss::Quantile(_) => {
-                    metrics.push(Metric::Mse);
-                }
-            }
+        let any = |output: Output| families.iter().any(|family| family.output() == output);
+        if tested && any(Output::Number) {
+            metrics.push(Metric::Mse);
+        }
+        if tested && any(Output::Probability) {
+            metrics.extend(super::PROBABLE);
         }
         let asked = headline.and_then(Metric::named).filter(|metric| metric.on_demand());
         metrics.extend(asked.filter(|metric| !metric.of_truth() || !truth.is_empty()));
@@ -118,7 +125,7 @@ impl LinearScorer {
             Vec::new()
         } else {
             let empty: &[Option<Arc<Dataset>>] = &[];
-            groups(&cluster, if keep_test { &world.test } else { empty })
+            groups(&cluster, if keep_test { &world.test } else { empty }, learners.as_deref())
         };
         let by_model = (0..personal.len())
             .map(|which| {
@@ -136,7 +143,8 @@ impl LinearScorer {
             columns,
             by_model,
             identity: next_identity(),
-            family: family.clone(),
+            families,
+            learners,
             truth,
             references,
             cluster,
@@ -152,14 +160,15 @@ impl LinearScorer {
     }
 }
 
-/// Numbers for equal pairs of true cluster and test set; nothing where hardly any two clients share them.
-fn groups(cluster: &[u32], test: &[Option<Arc<Dataset>>]) -> Vec<u32> {
+/// Numbers for equal triples of true cluster, test set and learner; nothing where hardly any two clients share them.
+fn groups(cluster: &[u32], test: &[Option<Arc<Dataset>>], learners: Option<&[u32]>) -> Vec<u32> {
     let mut numbers = BTreeMap::new();
     let groups: Vec<u32> = (0..cluster.len())
         .map(|k| {
             let set = test.get(k).and_then(Option::as_ref).map_or(0, |set| Arc::as_ptr(set) as usize);
+            let learner = learners.and_then(|all| all.get(k)).copied().unwrap_or(0);
             let next = numbers.len() as u32;
-            *numbers.entry((cluster[k], set)).or_insert(next)
+            *numbers.entry((cluster[k], set, learner)).or_insert(next)
         })
         .collect();
     if numbers.len() * 2 > cluster.len() { Vec::new() } else { groups }
@@ -197,11 +206,13 @@ impl Judge for LinearScorer {
 
     fn score(&self, member: &Member, active: bool, which: usize, w: &[f64], row: &mut [f64]) {
         let k = member.id as usize;
+        let own = self.learners.as_ref().and_then(|all| all.get(k)).map_or(0, |number| *number as usize);
+        let Some(family) = self.families.get(own) else { return };
         let deviation = |(target, norm): &(Vec<f64>, f64)| distance2(w, target) / norm;
         let off = || distance2(w, &self.truth[self.cluster[k] as usize].0);
         // A model that is right to the bit would be infinitely good on a logarithmic scale, and so would every mean.
         let squared = || off().max(ROUNDING * self.truth[self.cluster[k] as usize].1) / w.len() as f64;
-        let labels = |set: &Dataset| quality(&self.family, set, w);
+        let labels = |set: &Dataset| quality(family, set, w);
         // One pass over the test records serves all that is measured on probabilities.
         let mut judged: Option<Quality> = None;
         let mut last: Option<(Metric, f64)> = None;
@@ -220,17 +231,33 @@ impl Judge for LinearScorer {
                     Metric::Distance => off().sqrt(),
                     Metric::Mse => self.test[k]
                         .as_ref()
-                        .map_or(f64::NAN, |test| mean_squared_error(&self.family, test, w)),
-                    metric if super::PROBABLE.contains(&metric) => match &self.test[k] {
-                        Some(test) => {
-                            judged = judged.or_else(|| labels(test));
-                            judged.map_or(f64::NAN, |judged| metric.of(&judged))
+                        .filter(|_| family.output() == Output::Number)
+                        .map_or(f64::NAN, |test| mean_squared_error(family, test, w)),
+                    metric @ (Metric::Accuracy | Metric::LogLoss | Metric::Brier | Metric::Calibration) => {
+                        match &self.test[k] {
+                            Some(test) => {
+                                judged = judged.or_else(|| labels(test));
+                                judged.map_or(f64::NAN, |judged| metric.of(&judged))
+                            }
+                            None => f64::NAN,
                         }
-                        None => f64::NAN,
-                    },
-                    Metric::TrainLoss => self.family.mean_loss(w, &self.train[k]),
+                    }
+                    Metric::TrainLoss => family.mean_loss(w, &self.train[k]),
                     Metric::TrainAccuracy => labels(&self.train[k]).map_or(f64::NAN, |found| found.accuracy),
-                    _ => f64::NAN,
+                    // Not of linear models: `new` takes none of these.
+                    Metric::GlobalAccuracy
+                    | Metric::GlobalLogLoss
+                    | Metric::ValidationAccuracy
+                    | Metric::ValidationLogLoss
+                    | Metric::StoppedAccuracy
+                    | Metric::Mcc
+                    | Metric::RelativeError
+                    | Metric::ScaledError
+                    | Metric::Nmi
+                    | Metric::Rand
+                    | Metric::Fmi
+                    | Metric::HeldOut
+                    | Metric::Density => f64::NAN,
                 },
             };
             last = Some((place.metric, value));

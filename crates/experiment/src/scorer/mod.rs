@@ -8,8 +8,12 @@ mod graph;
 mod hypothesis;
 mod linear;
 mod metric;
+mod own;
+mod shown;
 
-pub use metric::{Metric, Shown};
+pub(crate) use metric::Metric;
+pub use metric::{MetricRow, MetricTable, Need, OwnMetric};
+pub use shown::Shown;
 
 use classes::ClassScorer;
 use fedkin_core::Member;
@@ -19,6 +23,7 @@ use fedkin_data::World;
 use graph::GraphScorer;
 use hypothesis::HypothesisScorer;
 use linear::LinearScorer;
+use own::OwnScorer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,13 +43,32 @@ impl Metric {
             }
             Metric::Brier => quality.brier,
             Metric::Calibration => quality.calibration,
-            _ => f64::NAN,
+            // Not of probabilities.
+            Metric::Nmsd
+            | Metric::Reference
+            | Metric::Msd
+            | Metric::LogMsd
+            | Metric::Distance
+            | Metric::Mse
+            | Metric::StoppedAccuracy
+            | Metric::Mcc
+            | Metric::RelativeError
+            | Metric::ScaledError
+            | Metric::Nmi
+            | Metric::Rand
+            | Metric::Fmi
+            | Metric::HeldOut
+            | Metric::Density => f64::NAN,
         }
     }
 }
 
 /// Scores the models of a world's clients.
-pub struct Scorer(Kind);
+pub struct Scorer {
+    kind: Kind,
+    /// What a program measures besides.
+    own: Option<OwnScorer>,
+}
 
 enum Kind {
     Linear(LinearScorer),
@@ -59,6 +83,8 @@ pub struct Wanted<'a> {
     pub models: &'a [String],
     /// The headline metric.
     pub headline: Option<&'a str>,
+    /// All metrics that there are.
+    pub metrics: &'a MetricTable,
     /// Above this a weight is an edge.
     pub threshold: f64,
     /// Whether, and how, models are measured on records of all clients.
@@ -84,31 +110,42 @@ impl Scorer {
         personal: &[&'static str],
         wanted: &Wanted<'_>,
     ) -> Self {
-        let family = families.first();
-        Self(match (family.signals(), family.downcast::<Linear>()) {
+        let linear: Option<Vec<Linear>> =
+            families.all().map(|family| family.downcast::<Linear>().cloned()).collect();
+        let parameters = families.all().all(|family| family.has().contain(Abilities::PARAMETERS));
+        let own = OwnScorer::new(world, families, learners.clone(), personal, wanted);
+        let kind = match (families.first().signals(), linear) {
             (Some(smooth), _) => Kind::Graph(GraphScorer::new(world, smooth, personal, wanted)),
-            (None, Some(linear)) if families.count() == 1 => {
-                Kind::Linear(LinearScorer::new(world, linear, personal, wanted.models, wanted.headline))
-            }
-            _ if families.count() == 1 && family.has().contain(Abilities::PARAMETERS) => {
-                Kind::Classes(ClassScorer::new(world, families, personal, wanted))
+            (None, Some(linear)) => Kind::Linear(LinearScorer::new(
+                world,
+                linear,
+                learners,
+                personal,
+                wanted.models,
+                wanted.headline,
+            )),
+            (None, None) if parameters => {
+                Kind::Classes(ClassScorer::new(world, families, learners, personal, wanted))
             }
             _ => Kind::Hypothesis(HypothesisScorer::new(world, families, learners, personal, wanted)),
-        })
+        };
+        Self { kind, own }
     }
 
     /// The names of the columns.
     pub fn names(&self) -> Vec<String> {
-        match &self.0 {
+        let mut names = match &self.kind {
             Kind::Linear(scorer) => scorer.names(),
             Kind::Classes(scorer) => scorer.names(),
             Kind::Graph(scorer) => scorer.names(),
             Kind::Hypothesis(scorer) => scorer.names(),
-        }
+        };
+        names.extend(self.own.iter().flat_map(OwnScorer::names));
+        names
     }
 
     fn judge(&self) -> &dyn Judge {
-        match &self.0 {
+        match &self.kind {
             Kind::Linear(scorer) => scorer,
             Kind::Classes(scorer) => scorer,
             Kind::Graph(scorer) => scorer,
@@ -119,15 +156,20 @@ impl Scorer {
 
 impl Judge for Scorer {
     fn columns(&self) -> usize {
-        self.judge().columns()
+        self.judge().columns() + self.own.as_ref().map_or(0, OwnScorer::columns)
     }
 
     fn score(&self, member: &Member, active: bool, which: usize, model: &[f64], row: &mut [f64]) {
-        self.judge().score(member, active, which, model, row);
+        let (native, own) = row.split_at_mut(self.judge().columns());
+        self.judge().score(member, active, which, model, native);
+        if let Some(scorer) = &self.own {
+            scorer.score(member, which, model, own);
+        }
     }
 
     fn group(&self, member: &Member) -> Option<u32> {
-        self.judge().group(member)
+        // Clients that a scorer judges alike may have test records of their own.
+        if self.own.is_some() { None } else { self.judge().group(member) }
     }
 
     fn identity(&self) -> Option<u64> {

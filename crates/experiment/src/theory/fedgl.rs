@@ -11,7 +11,7 @@
 //!
 //! The proofs hold gamma fixed, where (20) changes `f_i` in every round.
 
-use super::{Theory, set};
+use super::{Panel, Theory, set};
 use crate::config::{Override, Parsed};
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
@@ -19,7 +19,7 @@ use crate::registry::Registry;
 use crate::repeat::Control;
 use crate::report::{Chart, Point, Scale, Series};
 use crate::statistics::moments;
-use fedkin_core::algorithm::FedGlSettings;
+use fedkin_core::algorithm::{Algorithm, Consensus, FedGl, FedGlSettings, Igl};
 use fedkin_core::numeric::distance2;
 use fedkin_core::params::Value;
 use fedkin_core::privacy::Privacy;
@@ -29,6 +29,7 @@ use fedkin_core::signals::{Smooth, degrees, means, nodes_of};
 use rayon::prelude::*;
 use std::path::Path;
 
+const METHOD: &str = FedGl::<Consensus>::NAME;
 const REPEATS: u32 = 10;
 /// As many steps as the paper takes in 8 rounds of 25.
 const STEPS: u32 = 200;
@@ -58,7 +59,7 @@ struct Bounded {
 
 fn graph_of(plan: &Plan) -> Result<Smooth, Error> {
     let smooth = plan.families.first().signals().copied();
-    smooth.ok_or_else(|| Error::Usage("the theory panel of fedgl needs model.kind = \"graph\"".into()))
+    smooth.ok_or_else(|| Error::Usage(format!("the theory panel of {METHOD} needs model.kind = \"graph\"")))
 }
 
 /// Follows a run from the graph that everything starts from.
@@ -166,8 +167,11 @@ fn bounds(
     }
 }
 
+/// The method, and its panel.
+pub(super) const PANEL: (&str, Panel) = (METHOD, panel);
+
 /// Runs the panel.
-pub(super) fn panel(
+fn panel(
     registry: &Registry,
     parsed: &Parsed,
     base: &Path,
@@ -182,7 +186,7 @@ pub(super) fn panel(
     ];
     let alone = plan(&[
         quiet.clone(),
-        set("algorithm.name", Value::Text("igl".into())),
+        set("algorithm.name", Value::Text(Igl::NAME.into())),
         set("algorithm.solver", Value::Text("exact".into())),
     ])?;
     let [solver, inner] = single;
@@ -253,8 +257,8 @@ fn chart(measured: &[[Bounded; 2]], which: usize) -> Chart {
         y_scale: Scale::Log,
         ranges: Vec::new(),
         series: vec![
-            line("clients, measured".into(), "fedgl", false, &|run| &run.trace.clients),
-            line(format!("clients, bound {first}"), "fedgl", true, &|run| &run.clients),
+            line("clients, measured".into(), METHOD, false, &|run| &run.trace.clients),
+            line(format!("clients, bound {first}"), METHOD, true, &|run| &run.clients),
             line("consensus, measured".into(), "fedgl-consensus", false, &|run| &run.trace.consensus),
             line(format!("consensus, bound {second}"), "fedgl-consensus", true, &|run| &run.consensus),
         ],

@@ -3,7 +3,7 @@
 mod fedgl;
 mod pgfl;
 
-use crate::config::{Override, Parsed};
+use crate::config::{Config, Override, Parsed};
 use crate::error::Error;
 use crate::registry::Registry;
 use crate::repeat::Control;
@@ -24,18 +24,37 @@ fn set(key: &str, value: Value) -> Override {
     Override { key: key.into(), value }
 }
 
-/// Runs the panel of the paper that `algorithm` is from, on the config in `parsed`.
-pub(crate) fn panel(
-    registry: &Registry,
-    algorithm: &str,
-    parsed: &Parsed,
-    base: &Path,
-    overrides: &[Override],
-    control: &Control<'_>,
-) -> Result<Theory, Error> {
-    if algorithm == "fedgl" {
-        fedgl::panel(registry, parsed, base, overrides, control)
-    } else {
-        pgfl::panel(registry, parsed, base, overrides, control)
+/// Runs a panel on the config in the parsed text.
+pub(crate) type Panel = fn(&Registry, &Parsed, &Path, &[Override], &Control<'_>) -> Result<Theory, Error>;
+
+/// The methods with a panel: what their papers prove is computed in a file of its own for each.
+const PANELS: [(&str, Panel); 2] = [pgfl::PANEL, fedgl::PANEL];
+
+/// The panel that a config asks for, which is that of its method.
+pub(crate) fn wanted(config: &Config) -> Result<Option<Panel>, Error> {
+    if !config.paper.as_ref().is_some_and(|paper| paper.theory) {
+        return Ok(None);
+    }
+    let found = PANELS.iter().find(|(method, _)| *method == config.algorithm);
+    found.map(|(_, panel)| Some(*panel)).ok_or_else(|| {
+        let known: Vec<&str> = PANELS.iter().map(|(method, _)| *method).collect();
+        Error::Usage(format!(
+            "paper.theory = true: there is no theory panel for {}, only for {}: leave the key out, or set algorithm.name",
+            config.algorithm,
+            known.join(" and ")
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_panel_is_of_a_method() {
+        let registry = Registry::native();
+        for (method, _) in PANELS {
+            assert!(registry.methods().get(method).is_some(), "{method}");
+        }
     }
 }

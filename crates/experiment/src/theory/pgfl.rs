@@ -6,7 +6,7 @@
 //! eta is the largest squared distance between the clusters' own solutions, (29). The panel runs without
 //! noise and with everyone taking part, so that the expectation is over the data alone.
 
-use super::{Theory, set};
+use super::{Panel, Theory, set};
 use crate::config::{Override, Parsed};
 use crate::error::Error;
 use crate::plan::{Plan, Stage};
@@ -14,6 +14,7 @@ use crate::registry::Registry;
 use crate::repeat::Control;
 use crate::report::{Chart, Point, Scale, Series};
 use crate::statistics::moments;
+use fedkin_core::algorithm::{Admm, Algorithm, Centralized, Pgfl};
 use fedkin_core::numeric::{decibel, distance2, power};
 use fedkin_core::params::Value;
 use fedkin_core::round::Progress;
@@ -74,8 +75,11 @@ struct Measured {
     gap: Vec<f64>,
 }
 
+/// The method, and its panel.
+pub(super) const PANEL: (&str, Panel) = (Admm::<Pgfl>::NAME, panel);
+
 /// Runs the panel for the PGFL config in `parsed`.
-pub(super) fn panel(
+fn panel(
     registry: &Registry,
     parsed: &Parsed,
     base: &Path,
@@ -86,7 +90,7 @@ pub(super) fn panel(
     let alone = plan(&settings(Value::Number(0.0), LIMIT))?;
     let schedules = [plan(&settings(Value::Number(START), ROUNDS))?, plan(&settings(decaying(), ROUNDS))?];
     let pooled = plan(&[
-        set("algorithm.name", Value::Text("centralized".into())),
+        set("algorithm.name", Value::Text(Centralized::NAME.into())),
         settings(Value::Number(0.0), 1).swap_remove(2),
     ])?;
     let measured: Vec<Measured> = (0..REPEATS)
@@ -134,7 +138,7 @@ fn pull_chart(measured: &[Measured]) -> Chart {
             let estimate = moments(&values);
             Point { x: n as f64 + 1.0, mean: estimate.mean, stderr: estimate.stderr }
         });
-        let method = ["pgfl", "pgfl-decay"][schedule].to_string();
+        let method = [Admm::<Pgfl>::NAME, "pgfl-decay"][schedule].to_string();
         series.push(Series {
             label: format!("{name}, measured"),
             method: method.clone(),

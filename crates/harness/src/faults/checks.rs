@@ -1,9 +1,12 @@
 //! The invariants of the protocol, each a check that can fail. Everything is judged from outside: by what is
 //! durable, what leaves a node, and what it tells people.
 
-use fedkin_core::Federation;
-use fedkin_core::privacy::{Account, Chain, ChainLine};
-use fedkin_core::round::{Decided, Envelope, Message, Note, Peer, Stop, Verdict, decided, sent_digest};
+use super::scenario::Scenario;
+use fedkin_core::privacy::{Account, Chain, ChainLine, Refusal, Statement};
+use fedkin_core::round::{
+    Decided, Envelope, Message, Note, Peer, Stop, Stopped, Verdict, decided, sent_digest,
+};
+use fedkin_core::{Federation, Member};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fingerprint of every run.
@@ -36,8 +39,22 @@ pub(crate) struct Reference {
     pub(crate) accounts: Vec<Account>,
     /// By step, server, position.
     pub(crate) verdicts: Vec<Vec<Vec<Verdict>>>,
+    /// What left every client, in its own words.
+    pub(crate) statements: Vec<Statement>,
     /// Why it could not go on, where it could not.
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stopped: Option<Stopped>,
+}
+
+impl Reference {
+    /// Where and why it could not go on.
+    pub(crate) fn stop(&self) -> Option<&Stop> {
+        self.stopped.as_ref().map(|stopped| &stopped.stop)
+    }
+
+    /// The verdicts of every step, server and client.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = Verdict> {
+        self.verdicts.iter().flatten().flatten().copied()
+    }
 }
 
 /// A verdict without its reason.
@@ -87,6 +104,8 @@ type Draw = (u32, [u8; 32], Vec<f64>);
 pub(crate) struct Checks<'a> {
     federation: &'a Federation,
     budget: Option<u64>,
+    /// Whether privacy is demanded: no reason of a refusal may leave then.
+    private: bool,
     /// Present in strict mode.
     reference: Option<&'a Reference>,
     papers: Vec<Paper>,
@@ -103,20 +122,18 @@ pub(crate) struct Checks<'a> {
 }
 
 impl<'a> Checks<'a> {
-    pub(crate) fn new(
-        federation: &'a Federation,
-        budget: Option<u64>,
-        reference: Option<&'a Reference>,
-    ) -> Self {
-        let paper = |_| Paper {
-            chain: Chain::start("client", &DATA),
+    pub(crate) fn new(scenario: &'a Scenario, reference: Option<&'a Reference>) -> Self {
+        let (federation, privacy) = (&scenario.world.federation, &scenario.world.run.privacy);
+        let paper = |member: &Member| Paper {
+            chain: scenario.before(member.id).0,
             paid: BTreeMap::new(),
             served: false,
             hello: (0, 0),
         };
         Self {
             federation,
-            budget,
+            budget: privacy.budget_units(),
+            private: privacy.demanded(),
             reference,
             papers: federation.members().iter().map(paper).collect(),
             desks: (0..federation.servers()).map(|_| Desk::default()).collect(),
@@ -220,7 +237,7 @@ impl<'a> Checks<'a> {
             format!("server {server} went from {known:?} to {stop:?}")
         })?;
         let Some(reference) = self.reference else { return Ok(()) };
-        let first = reference.stop.as_ref();
+        let first = reference.stop();
         hold(first.is_some_and(|first| *first == stop || first.is_before(&stop)), "I4", || {
             format!("server {server} stopped because of {stop:?}, the unfaulted run because of {first:?}")
         })
@@ -230,7 +247,7 @@ impl<'a> Checks<'a> {
     fn expected(&self, server: u32, step: u32) -> Result<Option<&'a Vec<Verdict>>, Violation> {
         let Some(reference) = self.reference else { return Ok(None) };
         let expected = reference.verdicts.get(step as usize - 1).map(|servers| &servers[server as usize]);
-        hold(expected.is_some() || reference.stop.is_some(), "I4", || {
+        hold(expected.is_some() || reference.stopped.is_some(), "I4", || {
             format!("server {server} planned step {step} after the end")
         })?;
         Ok(expected)
@@ -331,7 +348,12 @@ impl<'a> Checks<'a> {
         let (step, lines) = (envelope.step, paper.chain.head.seq);
         let up = match &envelope.message {
             Message::Up(bytes, _) => Some(bytes.clone()),
-            Message::Refused(..) => None,
+            Message::Refused(reason, _) => {
+                hold(!self.private || *reason == Refusal::Undisclosed, "reason", || {
+                    format!("client {client} told its server in step {step} that {reason}")
+                })?;
+                None
+            }
             Message::Hello(hello) => {
                 hold(hello.lines <= lines, "I1", || {
                     format!("client {client} named {} lines, {lines} on disk", hello.lines)
@@ -416,7 +438,7 @@ impl<'a> Checks<'a> {
         let position = self.federation.clients_of(server).iter().position(|id| *id == client).unwrap_or(0);
         let judged =
             reference.verdicts.get(step as usize - 1).map(|servers| servers[server as usize][position]);
-        judged.map_or(reference.stop.is_some(), |verdict| matches!(verdict, Verdict::Rejected(_)))
+        judged.map_or(reference.stopped.is_some(), |verdict| matches!(verdict, Verdict::Rejected(_)))
     }
 
     /// I6: the step of a live server has changed.

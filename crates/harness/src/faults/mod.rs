@@ -12,6 +12,7 @@ mod scenario;
 mod trouble;
 mod world;
 
+pub(crate) use checks::Reference;
 pub use checks::{DATA, RUN};
 pub use flaws::Flaw;
 pub use mutants::{MISTAKES, Mistake};
@@ -19,10 +20,8 @@ pub use network::Rates;
 pub use scenario::{Scenario, Unfaulted};
 pub use world::{Disk, Stats};
 
-use crate::worlds::small;
 use checks::{Checks, Violation};
 use fedkin_core::algorithm::registry::Methods;
-use fedkin_core::params::Value;
 use fedkin_core::round::mutants::with;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,8 +48,7 @@ fn played(scenario: &Scenario, mistake: Option<Mistake>) -> Result<Stats, Broken
     let method = scenario.method().map_err(Broken::Config)?;
     let reference = scenario.strict().then(|| scenario.reference(&method)).transpose();
     let reference = reference.map_err(Broken::Config)?;
-    let budget = scenario.world.run.privacy.budget_units();
-    let checks = Checks::new(&scenario.world.federation, budget, reference.as_ref());
+    let checks = Checks::new(scenario, reference.as_ref());
     let mut world = World::new(method, scenario, checks, mistake);
     let ended = with(Mistake::inside(mistake), || {
         world.run()?;
@@ -117,20 +115,4 @@ pub fn faults(methods: &Arc<Methods>, schedules: &Schedules) -> Result<Vec<Stats
         Some((_, text)) => Err(text),
         None => Ok(all.into_inner().unwrap()),
     }
-}
-
-/// Runs a method on larger federations in one process and behind messages that are late, doubled and reordered: the
-/// bits are the same, and something was learnt. Simulation-only methods, too.
-pub fn conformance(methods: &Arc<Methods>, name: &str, set: &[(&str, Value)]) -> Result<(), String> {
-    let row = *methods.find(name).map_err(|error| error.to_string())?;
-    for world in [small(1, 30, 8, 12), small(2, 30, 8, 12).some(2)] {
-        let world = world.methods(methods);
-        let scenario = Scenario::of(row, &world, world.run.seed, set);
-        let reference = scenario.reference(&scenario.method()?)?;
-        if reference.models.iter().filter_map(|models| models.first()).flatten().all(|bits| *bits == 0) {
-            return Err(format!("{name} learnt nothing"));
-        }
-        play(&scenario, None).map_err(|(_, text)| text)?;
-    }
-    Ok(())
 }

@@ -55,6 +55,9 @@ pub const MISTAKES: &[(&str, Mistake, &[&str])] = &[
     ("state of a client lost", Mistake::LostState, &["I6"]),
     ("answers altered on the way", Mistake::Altered, &["I4"]),
     ("mailbox without bound", Mistake::EndlessMailbox, &["I11"]),
+    ("every refusal a spent budget", Mistake::Inside(Mutant::RefusalAsBudget), &["I4"]),
+    ("reasons that leave", Mistake::Inside(Mutant::ReasonLeaves), &["reason"]),
+    ("servers that go on", Mistake::Inside(Mutant::GoesOn), &["I4", "I6", "I7", "I8"]),
 ];
 
 impl Mistake {

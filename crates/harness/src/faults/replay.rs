@@ -1,9 +1,10 @@
 //! The end of a schedule: the same bits as the unfaulted run, or as the replay of what was decided and sent.
 
-use super::checks::{Checked, Named, Reference, Violation, hold};
+use super::checks::{Checked, Named, RUN, Reference, Violation, hold};
 use super::world::World;
 use crate::worlds::bits;
-use fedkin_core::round::{ClientMachines, Serial, Stop};
+use fedkin_core::privacy::{ChainLine, Statement};
+use fedkin_core::round::{ClientMachines, Serial, Stopped, Verdict};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,27 +18,43 @@ fn kept(node: &dyn ClientMachines) -> (Named, (Vec<u8>, Vec<u8>)) {
     kept
 }
 
+/// What a client's ledger says of this run: releases, and refusals with the client's own reasons.
+fn stated(lines: &[ChainLine]) -> Statement {
+    let mut statement = Statement::default();
+    let here = lines.iter().filter(|line| line.run == RUN);
+    here.for_each(|line| statement.follow(line));
+    // A message that does not depend on the data has a line, and no place in a statement.
+    statement.entries.retain(|entry| entry.mechanism != ChainLine::NOTHING);
+    statement
+}
+
 impl World<'_> {
     /// I7 in strict mode; I9 where the only trouble was the broker's.
     pub(crate) fn equals(&self, reference: &Reference) -> Checked {
         let name = if self.scenario.wipes_only { "I9" } else { "I7" };
-        let stops = self.servers.iter().filter_map(|server| Some(server.stop()?.stop));
-        let stop = Stop::first(stops);
-        hold(stop == reference.stop, name, || {
-            format!("the run ended with {stop:?}, the unfaulted one with {:?}", reference.stop)
+        let stops = self.servers.iter().filter_map(|server| server.stop());
+        let stopped = stops.min_by_key(|stopped| (stopped.stop.step, stopped.stop.server));
+        let said = |stopped: &Option<Stopped>| stopped.as_ref().map(ToString::to_string);
+        let same = stopped == reference.stopped && said(&stopped) == said(&reference.stopped);
+        hold(same, name, || {
+            format!("the run ended with {stopped:?}, the unfaulted one with {:?}", reference.stopped)
         })?;
         // Servers that are far from one that stopped may have gone on for some steps, or have mixed the step in which
         // others stopped.
         let steps = reference.verdicts.len() as u32;
         let beyond = |server: u32| {
-            let mixed = reference.stop.is_some() && self.checks.mixed.contains_key(&(server, steps));
+            let mixed = reference.stopped.is_some() && self.checks.mixed.contains_key(&(server, steps));
             mixed || self.servers[server as usize].standing().step > steps
         };
         for (id, server) in (0u32..).zip(&self.servers).filter(|(id, _)| !beyond(*id)) {
             hold(server.state() == reference.states[id as usize], name, || {
                 format!("the state of server {id} differs from the unfaulted run")
             })?;
-            hold(reference.stop.is_none() || server.stop().is_some(), name, || {
+            let last = reference.verdicts.last().map_or(&[] as &[Verdict], |servers| &servers[id as usize]);
+            hold(last.is_empty() || server.verdicts() == last, name, || {
+                format!("server {id} ended with {:?} instead of {last:?}", server.verdicts())
+            })?;
+            hold(reference.stopped.is_none() || server.stop().is_some(), name, || {
                 format!("server {id} does not know why it ended")
             })?;
         }
@@ -47,6 +64,11 @@ impl World<'_> {
             }
             hold(kept(&**client).0 == reference.models[id], name, || {
                 format!("the models of client {id} differ from the unfaulted run")
+            })?;
+            let left = stated(&self.hosts[self.servers.len() + id].disk.lines);
+            hold(left == reference.statements[id], "I2", || {
+                let expected = &reference.statements[id];
+                format!("the ledger of client {id} comes to {left:?} instead of {expected:?}")
             })?;
         }
         self.checks.ledgers()?;

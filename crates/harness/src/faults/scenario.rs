@@ -1,18 +1,24 @@
 //! What a seed stands for: a small federation, a method, a mode and how much goes wrong.
 
-use super::checks::{RUN, Reference};
+use super::checks::{DATA, RUN, Reference};
 use super::flaws::Flaw;
 use super::network::Rates;
 use crate::worlds::{Small, bits, names, records, ridge, world};
 use fedkin_core::algorithm::registry::{Methods, Row};
 use fedkin_core::graph::Topology;
 use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::Sampler;
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{AnyMethod, Blueprint, Fault, Live, Mode, Progress, Serial, Stop, Verdict};
+use fedkin_core::privacy::{Chain, ChainLine, Draws, Entry as Spending, Sampler, Statement};
+use fedkin_core::rng::{PublicRng, Random, simulated_secret};
+use fedkin_core::round::{
+    AnyMethod, Blueprint, ClientMachines, Fault, Joining, Live, Mode, Opening, Progress, Serial, Stop,
+    Verdict,
+};
 use fedkin_core::{Entry, Federation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The fingerprint of a run before this one.
+const EARLIER: [u8; 32] = [9; 32];
 
 /// A small federation with a method, and what goes wrong in it.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub struct Scenario {
     /// Clients that fall silent for ever, and when; pairs of servers that are cut for ever.
     pub(crate) silent: Vec<(u32, u64)>,
     pub(crate) severed: Vec<(u32, u32)>,
+    /// Clients that have spent their budget in an earlier run.
+    pub(crate) spent: Vec<u32>,
 }
 
 /// How a run ended in one process.
@@ -152,12 +160,25 @@ impl Scenario {
             severed = world.federation.topology().edges().filter(|_| rng.below(4) == 0).collect();
         }
         let hurry = [60, 200, 600][rng.below(3) as usize];
+        let spent = Vec::new();
         if has(&row, "targets") && rng.below(2) == 0 {
             // One target: its model is broadcast.
             world.run.targets = Some([rng.below(world.federation.members().len() as u32)].into());
         }
-        let mut scenario =
-            Self { seed, row, values, world, mode, rates, trouble, wipes_only, hurry, silent, severed };
+        let mut scenario = Self {
+            seed,
+            row,
+            values,
+            world,
+            mode,
+            rates,
+            trouble,
+            wipes_only,
+            hurry,
+            silent,
+            severed,
+            spent,
+        };
         if rng.below(8) == 0 {
             let sound = (scenario.world.data.clone(), scenario.world.run.max_norm2);
             Flaw::draw(rng, sound.0.len() as u32).spoil(&mut scenario.world);
@@ -183,6 +204,7 @@ impl Scenario {
             hurry: 0,
             silent: Vec::new(),
             severed: Vec::new(),
+            spent: Vec::new(),
         }
     }
 
@@ -206,46 +228,104 @@ impl Scenario {
         }
     }
 
+    /// What a client has on paper before the run: its ledger, and the lines of it.
+    pub(crate) fn before(&self, client: u32) -> (Chain, Vec<ChainLine>) {
+        let mut chain = Chain::start("client", &DATA);
+        let budget = self.world.run.privacy.budget_units().filter(|_| self.spent.contains(&client));
+        let Some(units) = budget else { return (chain, Vec::new()) };
+        let all = Spending {
+            what: "model".into(),
+            mechanism: "gaussian".into(),
+            bound: "".into(),
+            sigma_least: 1.0,
+            sigma_most: 1.0,
+            size: 1,
+            count: 1,
+            units,
+            draws: Draws::default(),
+            first: 1,
+            last: 1,
+        };
+        let lines = chain.state(&Statement { entries: vec![all] }, &EARLIER, &[0; 32]);
+        (chain, lines)
+    }
+
+    /// One client behind messages, with this ledger.
+    pub(crate) fn client(
+        &self,
+        method: &Arc<dyn AnyMethod>,
+        id: u32,
+        chain: Chain,
+    ) -> Result<Box<dyn ClientMachines>, Fault> {
+        let secret = simulated_secret(self.world.run.seed, id);
+        let data = Arc::clone(&self.world.data[id as usize]);
+        let joining = Joining { id, data, secret, shown: DATA, chain };
+        Arc::clone(method).clients(&self.blueprint(method), vec![joining], Arc::new(Serial))
+    }
+
     /// The run in one process, before its first step.
-    fn start(&self, method: &Arc<dyn AnyMethod>) -> Result<Box<dyn Live>, String> {
+    fn start(&self, method: &Arc<dyn AnyMethod>) -> Result<Box<dyn Live>, Fault> {
         let Small { federation, data, run, .. } = &self.world;
-        let live = Arc::clone(method).simulate(run.clone(), federation, data, Arc::new(Serial));
-        live.map_err(|fault| fault.to_string())
+        let mut live = Arc::clone(method).simulate(run.clone(), federation, data, Arc::new(Serial))?;
+        live.keep_statements();
+        if !self.spent.is_empty() {
+            let opening = |id: u32| {
+                let (chain, _) = self.before(id);
+                let secret = simulated_secret(run.seed, id);
+                Opening { spent: chain.spent, releases: chain.releases, secret }
+            };
+            live.begin_at(&(0..data.len() as u32).map(opening).collect::<Vec<_>>());
+        }
+        Ok(live)
+    }
+
+    /// Whether the method can begin. Where a client cannot join, it is told so in the same words behind messages.
+    pub(crate) fn begins_alike(&self) -> Result<bool, String> {
+        let method = self.method()?;
+        let here = match self.start(&method) {
+            Err(Fault::Config(text)) => return Err(text),
+            other => other.err(),
+        };
+        let federation = &self.world.federation;
+        // One process tells of the first by place.
+        let mut places = (0..federation.servers() as u32).flat_map(|server| federation.clients_of(server));
+        let there = places.find_map(|&id| self.client(&method, id, self.before(id).0).err());
+        if here != there {
+            return Err(format!("one process begins with {here:?}, nodes with {there:?}"));
+        }
+        Ok(here.is_none())
     }
 
     /// Whether the method can begin at all: some refuse spoilt records when clients join, in both drivers.
     pub fn begins(&self) -> bool {
-        self.method().and_then(|method| self.start(&method)).is_ok()
+        self.method().is_ok_and(|method| self.start(&method).is_ok())
     }
 
     /// How the run ends in one process, where nothing goes wrong.
     pub fn unfaulted(&self) -> Result<Unfaulted, String> {
-        let Reference { verdicts, stop, .. } = self.reference(&self.method()?)?;
-        Ok(Unfaulted { verdicts: verdicts.into_iter().flatten().flatten().collect(), stop })
+        let reference = self.reference(&self.method()?)?;
+        Ok(Unfaulted { verdicts: reference.judged().collect(), stop: reference.stop().cloned() })
     }
 
     /// The same run in one process, where nothing goes wrong.
     pub(crate) fn reference(&self, method: &Arc<dyn AnyMethod>) -> Result<Reference, String> {
         let Small { federation, data, .. } = &self.world;
-        let mut live = self.start(method)?;
+        let mut live = self.start(method).map_err(|fault| fault.to_string())?;
         let servers = 0..federation.servers() as u32;
-        let mut verdicts = Vec::new();
-        loop {
-            let stopped = match live.step() {
+        let (mut verdicts, mut stopped) = (Vec::new(), None);
+        while stopped.is_none() {
+            match live.step() {
                 Ok(Progress::Ended) => break,
-                Ok(Progress::Round(_)) => false,
-                Err(Fault::Stopped(_)) => true,
+                Ok(Progress::Round(_)) => {}
+                Err(Fault::Stopped(why)) => stopped = Some(why),
                 Err(fault) => return Err(fault.to_string()),
-            };
-            verdicts.push(servers.clone().map(|server| live.verdicts(server).to_vec()).collect());
-            if stopped {
-                break;
             }
+            verdicts.push(servers.clone().map(|server| live.verdicts(server).to_vec()).collect());
         }
         let mut models = vec![Vec::new(); data.len()];
         live.models(&mut |id, _, model| models[id as usize].push(bits(model)));
         let states = servers.map(|server| live.state(server)).collect();
-        let stop = live.stop().cloned();
-        Ok(Reference { models, states, accounts: live.accounts(), verdicts, stop })
+        let statements = live.statements().unwrap_or_default();
+        Ok(Reference { models, states, accounts: live.accounts(), verdicts, statements, stopped })
     }
 }

@@ -6,9 +6,9 @@ use super::mutants::Mistake;
 use super::network::{Broker, one_in};
 use super::scenario::Scenario;
 use fedkin_core::privacy::{Chain, ChainLine};
-use fedkin_core::rng::{PublicRng, Random, simulated_secret};
+use fedkin_core::rng::{PublicRng, Random};
 use fedkin_core::round::{
-    AnyMethod, ClientMachines, Effect, Envelope, Joining, Message, Note, Peer, Record, Serial, ServerMachine,
+    AnyMethod, ClientMachines, Effect, Envelope, Message, Note, Peer, Record, ServerMachine,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -145,12 +145,12 @@ impl<'a> World<'a> {
             stats: Stats::default(),
             trace: VecDeque::new(),
         };
-        world.clients = small
-            .federation
-            .members()
-            .iter()
-            .map(|member| world.client_of(member.id, &Disk::default()).unwrap_or_else(|v| panic!("{v:?}")))
-            .collect();
+        for member in small.federation.members() {
+            let disk = Disk { records: Vec::new(), lines: scenario.before(member.id).1 };
+            world.clients.push(world.client_of(member.id, &disk).unwrap_or_else(|v| panic!("{v:?}")));
+            let host = world.host(Peer::Client(member.id));
+            (world.hosts[host].old, world.hosts[host].disk) = (disk.clone(), disk);
+        }
         world
     }
 
@@ -170,15 +170,11 @@ impl<'a> World<'a> {
 
     /// A client as its disk has it; I3 where the ledger does not hold together.
     pub(crate) fn client_of(&self, id: u32, disk: &Disk) -> Result<OneClient, Violation> {
-        let small = &self.scenario.world;
         let chain = Chain::start("client", &DATA).verify(&disk.lines).map_err(|broken| Violation {
             invariant: "I3",
             text: format!("client {id} after a crash: {broken}"),
         })?;
-        let secret = simulated_secret(small.run.seed, id);
-        let joining = Joining { id, data: Arc::clone(&small.data[id as usize]), secret, shown: DATA, chain };
-        let blueprint = self.scenario.blueprint(&self.method);
-        let mut node = Arc::clone(&self.method).clients(&blueprint, vec![joining], Arc::new(Serial)).unwrap();
+        let mut node = self.scenario.client(&self.method, id, chain).unwrap();
         if let Some(state) = disk.records.last() {
             node.restore(id, state).unwrap();
         }

@@ -3,14 +3,15 @@
 //! `FEDKIN_SCHEDULES=n` runs n schedules of each mode instead of the usual number, `FEDKIN_SEED=s` one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod conforming;
 mod flaws;
 mod misbehaviour;
 
 use fedkin_core::algorithm::registry::{self, Methods};
 use fedkin_core::rng::PublicRng;
 use fedkin_core::round::mutants::Mutant;
-use fedkin_harness::worlds::{small, text};
-use fedkin_harness::{MISTAKES, Mistake, Rates, Scenario, Schedules, Stats, conformance, faults, play};
+use fedkin_harness::worlds::small;
+use fedkin_harness::{MISTAKES, Mistake, Rates, Scenario, Schedules, Stats, faults, play};
 use std::sync::Arc;
 
 const STRICT: u64 = 4_000;
@@ -65,19 +66,6 @@ fn strict_schedules_end_with_the_bits_of_the_unfaulted_run() {
 #[test]
 fn deadline_schedules_end_with_the_bits_of_their_replay() {
     play_all(DEADLINE, true);
-}
-
-/// Every method of the registry, on larger federations, simulation-only ones included.
-#[test]
-fn conformance_every_method_gives_the_same_bits_behind_messages() {
-    let methods = native();
-    for row in methods.iter() {
-        conformance(&methods, row.name, &[]).unwrap_or_else(|text| panic!("{text}"));
-        if row.graphs {
-            let paper = [("solver", text("paper"))];
-            conformance(&methods, row.name, &paper).unwrap_or_else(|text| panic!("{text}"));
-        }
-    }
 }
 
 /// The same with models of several classes, for the methods that take them; the others say so.

@@ -79,10 +79,9 @@ fn a_full_disk_stops_commits_and_a_retry_works_once_there_is_room() {
 }
 
 #[test]
-#[allow(clippy::print_stderr)]
 fn a_real_full_disk_stops_commits_and_a_retry_works_once_there_is_room() {
     let Some(disk) = TinyDisk::mount(256) else {
-        eprintln!("skipped: no right to mount a small file system; the simulated disk alone was tried");
+        crate::skipped::skipped("no right to mount a small file system; the simulated disk alone was tried");
         return;
     };
     let ballast = disk.0.path().join("ballast");

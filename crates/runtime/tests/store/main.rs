@@ -5,6 +5,8 @@ mod crash;
 mod full;
 mod journal;
 mod random;
+#[path = "../../../../tests/skipped.rs"]
+mod skipped;
 mod vault;
 
 use fedkin_core::privacy::{Chain, ChainLine, Charge, Cost, Trust};

@@ -205,7 +205,8 @@ impl Algorithm for PersFlAgnostic {
         (done / 2).min(run.rounds)
     }
 
-    fn suits(&self, federation: &Federation, _: &Run) -> Result<(), String> {
+    fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
+        self.families.one_output(federation, run, |_| 0)?;
         candidates::enough(Self::NAME, self.candidates, federation.members().len())
     }
 

@@ -5,8 +5,9 @@ use crate::algorithm::guard::{ACCEPT, Accept};
 use crate::algorithm::registry::Method;
 use crate::algorithm::typed::{TARGETS, Targets};
 use crate::algorithm::{Algorithm, Context};
-use crate::learner::{Abilities, Families, Family, Output};
+use crate::learner::{Abilities, Family, Output};
 use crate::params::{Kind, Param, Preset};
+use crate::privacy::Protection;
 use crate::{choice, settings};
 
 choice! {
@@ -65,12 +66,13 @@ impl Method for PersFlAgnostic {
 
     fn build(settings: PersFlAgnosticSettings, context: &Context) -> Result<Self, String> {
         if context.privacy.demanded() {
-            return Err(
-                "persfl-agnostic lets fitted models, choices and losses out as they are (a nearest-neighbour model is the \
-                 records themselves), and no mechanism is known for trees and neighbours: set privacy.mechanism = \
-                 \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\") with a linear model"
-                    .into(),
-            );
+            return Err(format!(
+                "{} lets fitted models, choices and losses out as they are (a nearest-neighbour model is the records \
+                 themselves), and no mechanism is known for trees and neighbours: set privacy.mechanism = \"none\", or \
+                 use, with a linear model, {}",
+                Self::NAME,
+                context.covered(&[Protection::Zcdp, Protection::DpSgd])
+            ));
         }
         let several = |family: &&dyn Family| matches!(family.output(), Output::Classes(_));
         if let Some(family) = context.families.all().find(several) {
@@ -102,7 +104,8 @@ impl Method for PersFlAgnostic {
         settings.targets.clone()
     }
 
-    fn caveat(_: &PersFlAgnosticSettings, families: &Families, _: u32) -> Option<&'static str> {
+    fn caveat(_: &PersFlAgnosticSettings, context: &Context, _: u32) -> Option<&'static str> {
+        let families = &context.families;
         families.all().any(Family::interpolates).then_some(INTERPOLATES)
     }
 }

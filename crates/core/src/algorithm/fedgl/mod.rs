@@ -44,7 +44,9 @@ use crate::dataset::Dataset;
 use crate::federation::Member;
 use crate::learner::Abilities;
 use crate::model::Unsolved;
-use crate::privacy::{Cost, Gate, Gaussian, LastStep, OneShot, Privacy, Refusal, Released, Symmetric};
+use crate::privacy::{
+    Cost, Gate, Gaussian, LastStep, OneShot, Privacy, Protection, Refusal, Released, Symmetric,
+};
 use crate::rng::PublicRng;
 use crate::signals::{self, Own, Records, Smooth};
 use std::sync::Arc;
@@ -79,6 +81,7 @@ pub struct Kept {
 impl<C: Coupling> Method for FedGl<C> {
     type Settings = C::Settings;
     const NEEDS: Abilities = Abilities::GRAPH;
+    const COVERED_BY: &'static [Protection] = &[Protection::OneShot, Protection::Paper];
 
     fn build(settings: C::Settings, context: &Context) -> Result<Self, String> {
         let problem = *context.families.first().signals().ok_or(crate::algorithm::NO_GRAPH)?;

@@ -50,10 +50,10 @@ use crate::codec::Weights;
 use crate::dataset::Dataset;
 use crate::federation::{Federation, Member};
 use crate::graph::Sparse;
-use crate::learner::{Abilities, Families, Learner, Pull};
+use crate::learner::{Abilities, Learner, Pull};
 use crate::model::Unsolved;
 use crate::numeric::scale;
-use crate::privacy::{Anchor, Anchored, Cost, Draws, Gate, Refusal, Released};
+use crate::privacy::{Anchor, Anchored, Cost, Draws, Gate, Protection, Refusal, Released};
 use crate::record;
 use crate::rng::PublicRng;
 use std::sync::Arc;
@@ -105,6 +105,7 @@ pub struct FedPnp {
 impl Method for FedPnp {
     type Settings = FedPnpSettings;
     const NEEDS: Abilities = Abilities::PARAMETERS.and(Abilities::DESCEND);
+    const COVERED_BY: &'static [Protection] = &[Protection::DpSgd];
 
     fn build(settings: FedPnpSettings, context: &Context) -> Result<Self, String> {
         Ok(Self { settings: Resolved::new(settings, context)? })
@@ -114,8 +115,8 @@ impl Method for FedPnp {
         settings.graph == GraphSource::File
     }
 
-    fn caveat(settings: &FedPnpSettings, _: &Families, rounds: u32) -> Option<&'static str> {
-        settings.outlasts_training(rounds).then_some(UNPACED)
+    fn caveat(settings: &FedPnpSettings, context: &Context, rounds: u32) -> Option<&'static str> {
+        settings.outlasts_training(rounds, &context.registry.denoisers).then_some(UNPACED)
     }
 }
 

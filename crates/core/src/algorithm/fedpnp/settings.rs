@@ -1,8 +1,9 @@
 //! The keys of `FedPnP`, and what they say together.
 
 use super::super::training::{Batches, Sampled, Steps, Training, Weighting};
-use super::super::{Context, Run};
-use crate::denoise::{self, Decay, Strength};
+use super::super::{Algorithm, Context, Run};
+use super::FedPnp;
+use crate::denoise::{self, Decay, Denoisers, Strength};
 use crate::federation::Federation;
 use crate::graph::similarity;
 use crate::numeric::power;
@@ -104,8 +105,8 @@ pub(super) const UNPACED: &str = "the learning rate falls and the filter of fedp
 
 impl FedPnpSettings {
     /// Whether the learning rate falls to a tenth or less under a filter that stays.
-    pub(super) fn outlasts_training(&self, rounds: u32) -> bool {
-        let weighs = || denoise::native().get(&self.filter).is_some_and(|row| row.keys.contains(&"beta1"));
+    pub(super) fn outlasts_training(&self, rounds: u32, denoisers: &Denoisers) -> bool {
+        let weighs = || denoisers.get(&self.filter).is_some_and(|row| row.keys.contains(&"beta1"));
         !self.paced
             && self.beta1.max(self.beta2) > 0.0
             && power(self.batches.decay, rounds.saturating_sub(1)) <= 0.1
@@ -166,7 +167,7 @@ impl Resolved {
     pub(super) fn new(settings: FedPnpSettings, context: &Context) -> Result<Self, String> {
         let FedPnpSettings { graph, statistics, neighbours, tau, paced, batches, sampled, .. } = settings;
         let steps = Steps { batches, sampled: Some(sampled), weights: Weighting::Samples };
-        let training = Training::new("fedpnp", &steps, context)?;
+        let training = Training::new(FedPnp::NAME, &steps, context)?;
         if !statistics.is_empty() && graph != GraphSource::KnnKernel {
             return Err(format!(
                 "`algorithm.statistics` is for graph = \"knn-kernel\"; this one is {:?}",
@@ -198,6 +199,13 @@ impl Resolved {
             ));
         }
         let classes = training.family().output().classes();
+        if labels && context.families.all().any(|family| family.output().classes() != classes) {
+            return Err(
+                "statistics = [\"labels\"] compares histograms of labels, and the learners of this run tell \
+                        different classes apart: leave \"labels\" out"
+                    .into(),
+            );
+        }
         if labels && classes == 0 {
             return Err("statistics = [\"labels\"] needs classes, and this model predicts a number".into());
         }

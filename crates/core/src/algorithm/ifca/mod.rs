@@ -164,7 +164,11 @@ impl Algorithm for Ifca {
             ));
         }
         self.families.one_space(federation, run)?;
-        if let Work::Batches(training) = &self.work { training.suits(federation, run) } else { Ok(()) }
+        match &self.work {
+            Work::Batches(training) => training.suits(federation, run),
+            Work::Gradient => self.families.one_shrinkage(federation, run),
+            Work::Steps(_) => Ok(()),
+        }
     }
 
     fn phase(&self, _: &Attempts, step: u32, run: &Run) -> Phase {

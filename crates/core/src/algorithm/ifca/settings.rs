@@ -1,13 +1,14 @@
 //! The keys of IFCA, and what they say together.
 
 use super::{Ifca, Work};
-use crate::algorithm::Context;
 use crate::algorithm::registry::Method;
 use crate::algorithm::scale::GradientScale;
 use crate::algorithm::training::{Batches, Steps, Training, Weighting, of_batches};
 use crate::algorithm::typed::{TARGETS, Targets};
+use crate::algorithm::{Algorithm, Context};
 use crate::learner::Abilities;
 use crate::params::{Kind, Param, Preset};
+use crate::privacy::Protection;
 use crate::{choice, settings};
 
 choice! {
@@ -85,11 +86,12 @@ impl Method for Ifca {
 
     fn build(settings: IfcaSettings, context: &Context) -> Result<Self, String> {
         if context.privacy.demanded() {
-            return Err(
-                "ifca lets picks, losses and gradients out as they are, and has no mechanism for them: set \
-                        privacy.mechanism = \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\")"
-                    .into(),
-            );
+            return Err(format!(
+                "{} lets picks, losses and gradients out as they are, and has no mechanism for them: set \
+                 privacy.mechanism = \"none\", or use {}",
+                Self::NAME,
+                context.covered(&[Protection::Zcdp, Protection::DpSgd])
+            ));
         }
         let IfcaSettings { learning_rate, local_steps, gradient_scale, .. } = settings;
         // A learner without the gradient over all records, such as a net, is trained over mini-batches.
@@ -108,7 +110,9 @@ impl Method for Ifca {
                             out"
                     .into());
             }
-            _ if mini_batches => Work::Batches(Box::new(Training::new("ifca", &settings.steps(), context)?)),
+            _ if mini_batches => {
+                Work::Batches(Box::new(Training::new(Self::NAME, &settings.steps(), context)?))
+            }
             Some(Averaging::Model) => Work::Steps(local_steps),
             Some(Averaging::Gradient) | None => Work::Gradient,
         };

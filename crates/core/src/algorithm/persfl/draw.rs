@@ -1,8 +1,8 @@
 //! Who is asked for a step.
 
-use super::client_of;
-use crate::algorithm::Run;
+use super::{PersFl, client_of};
 use crate::algorithm::candidates;
+use crate::algorithm::{Algorithm, Run};
 use crate::choice;
 use crate::federation::{Federation, Member};
 use crate::rng::{PublicRng, Random};
@@ -70,7 +70,7 @@ pub(super) fn possible(
 ) -> Result<(), String> {
     let members = federation.members();
     if sampling != Sampling::Cluster || members.len() < 2 {
-        return candidates::enough("persfl", count, members.len());
+        return candidates::enough(PersFl::NAME, count, members.len());
     }
     let mut sizes = vec![0u32; federation.clusters()];
     for member in members {

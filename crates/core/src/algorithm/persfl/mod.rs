@@ -187,6 +187,7 @@ impl Algorithm for PersFl {
 
     fn suits(&self, federation: &Federation, run: &Run) -> Result<(), String> {
         self.families.one_space(federation, run)?;
+        self.families.one_shrinkage(federation, run)?;
         draw::possible(self.sampling, self.candidates, federation, run)?;
         let clients = federation.members().len();
         if self.sampling.remembers() && clients > MOST_PAIRED {

@@ -2,13 +2,14 @@
 
 use super::PersFl;
 use super::draw::Sampling;
-use crate::algorithm::Context;
 use crate::algorithm::guard::{ACCEPT, Accept};
 use crate::algorithm::registry::Method;
 use crate::algorithm::scale::GradientScale;
 use crate::algorithm::typed::{TARGETS, Targets};
+use crate::algorithm::{Algorithm, Context};
 use crate::learner::Abilities;
 use crate::params::{Kind, Preset};
+use crate::privacy::Protection;
 use crate::{choice, settings};
 
 choice! {
@@ -60,11 +61,12 @@ impl Method for PersFl {
 
     fn build(settings: PersFlSettings, context: &Context) -> Result<Self, String> {
         if context.privacy.demanded() {
-            return Err(
-                "persfl lets gradients, choices and losses out as they are, and has no mechanism for them: \
-                        set privacy.mechanism = \"none\", or use pgfl (\"zcdp\") or fedavg (\"dp-sgd\")"
-                    .into(),
-            );
+            return Err(format!(
+                "{} lets gradients, choices and losses out as they are, and has no mechanism for them: set \
+                 privacy.mechanism = \"none\", or use {}",
+                Self::NAME,
+                context.covered(&[Protection::Zcdp, Protection::DpSgd])
+            ));
         }
         let PersFlSettings { sampling, warm_up, purity, .. } = settings;
         if sampling != Sampling::Graph {
