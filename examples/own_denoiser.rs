@@ -1,7 +1,7 @@
 //! An own denoiser in FedPnP: every client's model is pulled halfway to that of its strongest neighbour.
 #![allow(clippy::print_stdout)]
 
-use fedkin::denoise::{Base, DenoiseError, Denoiser, Operator, Prepared, Row, Strength, Way};
+use fedkin::denoise::{Base, DenoiseError, Denoiser, DenoiserRow, Operator, Prepared, Strength, Way};
 use fedkin::learner::{Output, Ridge};
 use fedkin::method::{Batches, FedPnp, FedPnpSettings};
 use fedkin::{Registry, Simulation, data::sources::ClusteredRegression};
@@ -28,7 +28,7 @@ impl Denoiser for Strongest {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut registry = Registry::native();
     let summary = "an example: halfway to the strongest neighbour";
-    registry.add_denoiser(Row { name: "strongest", summary, keys: &[], denoiser: &Strongest })?;
+    registry.add_denoiser(DenoiserRow { name: "strongest", summary, keys: &[], denoiser: &Strongest })?;
     let law = ClusteredRegression { dimension: 5, ..ClusteredRegression::default() };
     let federation = fedkin::load(&law, Output::Number, 3)?;
     let batches = Batches { learning_rate: 0.03, ..Batches::default() };

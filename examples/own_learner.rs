@@ -1,10 +1,11 @@
 //! An own learner, Poisson regression with an l1 penalty, under every command of `fedkin` and every method whose needs it
 //! meets: `own_learner run CONFIG --set algorithm.name=pgfl`, with `--runtime nats` on nodes that talk through a broker.
 
-use fedkin::core::numeric::{axpy, dot, exp};
-use fedkin::learner::{Abilities, Buffers, Failure, Family, Known, Learner};
-use fedkin::learner::{LearnerKind, LearnerRow, Terms, Unsolved};
+use fedkin::learner::{
+    Abilities, Buffers, Failure, Family, Known, Learner, LearnerKind, LearnerRow, Terms, Unsolved,
+};
 use fedkin::{Dataset, Kind, Preset, settings};
+use fedkin_numeric::{axpy, dot, exp};
 use std::{process::ExitCode, sync::Arc};
 
 settings! {

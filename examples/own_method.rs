@@ -2,12 +2,12 @@
 //! (both drivers, misbehaving clients) and faults by the hundred.
 #![allow(clippy::print_stdout)]
 
-use fedkin::core::numeric::{axpy, scale};
 use fedkin::data::sources::ClusteredRegression;
 use fedkin::learner::{Output, Ridge};
 use fedkin::method::{Admm, AdmmKeys, Context, Now, Row, Rule, ServerView};
 use fedkin::{Kind, Preset, Registry, Simulation, record, settings};
 use fedkin_harness::{Schedules, conformance, faults};
+use fedkin_numeric::{axpy, scale};
 
 /// The server rule: `w_sq = keep w~_sq + (1 - keep) mean over p in N_s of w~_pq`.
 struct Neighbours {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes crates/core/tests/oracles/dp_accounting.csv: epsilons of Google's dp-accounting, for the accountant's tests.
+"""Writes crates/privacy/tests/oracles/dp_accounting.csv: epsilons of Google's dp-accounting, for the accountant's tests.
 
 Needs dp-accounting and mpmath (the first lines of the file name the versions it was made with):
 
     python3 -m venv venv && venv/bin/pip install dp-accounting mpmath
-    venv/bin/python scripts/oracles/dp_accounting_grid.py > crates/core/tests/oracles/dp_accounting.csv
+    venv/bin/python scripts/oracles/dp_accounting_grid.py > crates/privacy/tests/oracles/dp_accounting.csv
 
 Kinds of lines, all for neighbours that differ by one record more or less, and a record's contribution of norm 1:
 

@@ -5,9 +5,11 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, Facts, STRONG, count, paint};
 use clap::CommandFactory;
-use fedkin::core::algorithm::registry::Row;
-use fedkin::core::params::{Param, Preset};
-use fedkin::experiment::{Plan, Prepared, Registry, config};
+use fedkin::rooms::config;
+use fedkin::rooms::experiment::Prepared;
+use fedkin::rooms::method::registry::Row;
+use fedkin::rooms::run::{Plan, Registry};
+use fedkin::rooms::settings::{Param, Preset};
 use serde::Serialize;
 use std::fmt::Write as _;
 

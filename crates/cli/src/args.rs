@@ -249,7 +249,7 @@ pub(crate) struct Audit {
     #[arg(long, conflicts_with_all = ["file", "fixture", "set"])]
     pub(crate) list_fixtures: bool,
     /// Runs on each data set: half of them choose a threshold, half of them count
-    #[arg(long, value_name = "N", default_value_t = fedkin::experiment::audit::RUNS, value_parser = clap::value_parser!(u32).range(20..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = fedkin::rooms::experiment::audit::RUNS, value_parser = clap::value_parser!(u32).range(20..=10_000_000))]
     pub(crate) runs: u32,
     /// Rounds to audit, from the first [default: 20, or all where there are fewer]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,13 +1,11 @@
 //! `fedkin audit`: a lower confidence bound on epsilon next to the claim.
 
-use crate::args;
 use crate::failure::Failure;
-use crate::input;
-use crate::number::plain;
 use crate::output::{self, BAD, Facts, GOOD, WIDTH, count, wrapped};
-use crate::progress;
-use fedkin::experiment::audit::{self, Neighbour, Options, Report, Subject, Verdict, fixtures};
-use fedkin::experiment::{Error, Plan, Registry};
+use crate::{args, input, progress};
+use fedkin::rooms::experiment::audit::{self, Neighbour, Options, Report, Subject, Verdict, fixtures};
+use fedkin::rooms::report::number::plain;
+use fedkin::rooms::run::{Error, Plan, Registry};
 use serde::Serialize;
 
 /// The fixtures as JSON.

@@ -3,15 +3,16 @@
 use crate::args::{self, Training};
 use crate::failure::Failure;
 use crate::input::{self, shell_word};
-use crate::number;
 use crate::output::{self, BAD, DOUBT, FAINT, Facts, GOOD, count, paint};
 use crate::progress;
 use crate::run::checkpoints;
-use fedkin::core::algorithm::Baseline;
-use fedkin::core::params::Value;
-use fedkin::experiment::config::{Override, Parsed, Source};
-use fedkin::experiment::report::{Verdict, text_table};
-use fedkin::experiment::{Comparison, CurveResult, Prepared, Registry, figures, library, paired};
+use fedkin::rooms::config::{Override, Parsed, Source};
+use fedkin::rooms::experiment::{Comparison, CurveResult, Prepared, figures, library};
+use fedkin::rooms::measure::paired;
+use fedkin::rooms::method::Baseline;
+use fedkin::rooms::report::{Verdict, number, text_table};
+use fedkin::rooms::run::Registry;
+use fedkin::rooms::settings::Value;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ const DEMO: &str = "demo";
 
 /// The JSON of a comparison: what the library says of it, and where its report is.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ComparisonJson<'a> {
     #[serde(flatten)]
     comparison: &'a Comparison,
     report: &'a Path,
@@ -69,7 +70,7 @@ pub(crate) fn reproduce(registry: &Registry, args: &args::Reproduce) -> Result<(
 
 /// What `[quick]` of an experiment sets, under a name of its own: it is another run than the whole one.
 fn quick(registry: &Registry, parsed: &Parsed) -> Result<Vec<Override>, Failure> {
-    let config = parsed.load(&[], &registry.tables()).map_err(fedkin::experiment::Error::from)?;
+    let config = parsed.load(&[], &registry.tables()).map_err(fedkin::rooms::run::Error::from)?;
     if config.quick.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has no [quick] section, so there is no quick profile: run it without --quick, or shorten it yourself, as with \
@@ -101,7 +102,7 @@ fn built_in(name: &str) -> Result<Source, Failure> {
 }
 
 fn parsed(source: &Source) -> Result<Parsed, Failure> {
-    Ok(Parsed::new(source).map_err(fedkin::experiment::Error::from)?)
+    Ok(Parsed::new(source).map_err(fedkin::rooms::run::Error::from)?)
 }
 
 fn compare(
@@ -126,7 +127,7 @@ fn compare(
 /// The table, and the claims where there are some.
 fn body(comparison: &Comparison) -> String {
     let mut table = text_table(&figures::table(comparison));
-    let (tables, pairs) = figures::by_client(comparison);
+    let (tables, pairs) = figures::clients(comparison);
     for one in &tables {
         let _ = write!(table, "\n{}", text_table(one));
     }
@@ -145,7 +146,7 @@ fn body(comparison: &Comparison) -> String {
 fn tell(comparison: &Comparison, report: &Path) -> Result<(), Failure> {
     // What was said before the run began is not said again.
     output::warn_aside(comparison.warnings.iter().filter(|warning| !warning.is_said_before()));
-    output::json(&Told { comparison, report })
+    output::json(&ComparisonJson { comparison, report })
 }
 
 /// What the numbers of the demonstration say, in words.
@@ -163,7 +164,7 @@ fn distance(a: &CurveResult, b: &CurveResult, comparison: &Comparison) -> Option
     let better = (gap.mean > 0.0) == comparison.shown.higher_is_better();
     let unit = if comparison.unit.is_empty() { String::new() } else { format!(" {}", comparison.unit) };
     let word = if better { "better" } else { "worse" };
-    Some(format!("{}{unit} {word}", number::estimate(gap.mean.abs(), gap.stderr)))
+    Some(format!("{}{unit} {word}", number::estimate(gap.mean.abs(), gap.stderr).typed()))
 }
 
 /// Every claim with a word for what was found; the colour repeats the word.

@@ -1,9 +1,8 @@
 //! Why a command did not end well, and its exit code.
 
-use fedkin::data::DataError;
-use fedkin::experiment::Error;
-use std::fmt;
-use std::io;
+use fedkin::rooms::data::DataError;
+use fedkin::rooms::run::Error;
+use std::{fmt, io};
 
 /// The exit code of a defect.
 pub(crate) const UNEXPECTED: u8 = 1;

@@ -2,8 +2,8 @@
 
 use crate::args::Training;
 use crate::failure::Failure;
-use fedkin::experiment::Error;
-use fedkin::experiment::config::{Override, Parsed, Source};
+use fedkin::rooms::config::{Override, Parsed, Source};
+use fedkin::rooms::run::Error;
 use std::path::{Path, PathBuf};
 
 /// Reads a config file.

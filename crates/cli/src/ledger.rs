@@ -2,10 +2,10 @@
 
 use crate::args::{self, LedgerCommand};
 use crate::failure::Failure;
-use crate::number;
 use crate::output::{self, BAD, DOUBT, GOOD, STRONG, count, paint};
-use fedkin::experiment::Error;
-use fedkin::experiment::ledger::{Details, Held, Verified, View, verify};
+use fedkin::rooms::report::number;
+use fedkin::rooms::run::Error;
+use fedkin::rooms::run::ledger::{Details, Held, Verified, View, verify};
 use std::fmt::Write;
 
 /// So many rows are shown; the JSON has all.
@@ -40,8 +40,10 @@ fn checked(args: &args::Verify) -> Result<(), Failure> {
     }
     match verified.faults.as_slice() {
         [] => Ok(()),
-        [fault] => Err(Error::Untrue(fault.what.clone()).into()),
-        [fault, rest @ ..] => Err(Error::Untrue(format!("{}; and {} more", fault.what, rest.len())).into()),
+        [fault] => Err(Error::ClaimFailed(fault.what.clone()).into()),
+        [fault, rest @ ..] => {
+            Err(Error::ClaimFailed(format!("{}; and {} more", fault.what, rest.len())).into())
+        }
     }
 }
 

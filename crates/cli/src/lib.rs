@@ -17,7 +17,6 @@ mod input;
 mod ledger;
 mod network;
 mod new;
-mod number;
 mod output;
 mod privacy;
 mod progress;
@@ -28,16 +27,15 @@ mod run;
 use args::{Args, Command, ConfigCommand};
 use clap::{CommandFactory, FromArgMatches};
 use failure::Failure;
-use fedkin::core::table::TableError;
-use fedkin::experiment::Registry;
+use fedkin::rooms::run::Registry;
+use fedkin::rooms::settings::TableError;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 /// The command line, for what this registry holds.
 pub fn main(registry: &Registry) -> ExitCode {
-    if lacks_avx2() {
-        let text = "this build needs a processor with AVX2: build again with RUSTFLAGS=\"\" for this one";
-        let failure = Failure::Usage(text.into());
+    if fedkin_node::lacks_avx2() {
+        let failure = Failure::Usage(fedkin_node::NEEDS_AVX2.into());
         output::complain(&failure);
         return ExitCode::from(failure.exit_code());
     }
@@ -65,14 +63,6 @@ pub fn main_with(add: impl FnOnce(&mut Registry) -> Result<(), TableError>) -> E
             ExitCode::from(failure.exit_code())
         }
     }
-}
-
-/// Builds for x86-64 use AVX2 (docs/decisions/0009). The standard detection macro is true by definition in
-/// such a build, so the processor's own list is read where the system shows it.
-fn lacks_avx2() -> bool {
-    cfg!(all(target_arch = "x86_64", target_feature = "avx2"))
-        && std::fs::read_to_string("/proc/cpuinfo")
-            .is_ok_and(|text| text.contains("flags") && !text.contains(" avx2"))
 }
 
 /// The arguments. Help that lists rows lists those of this registry.

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    fedkin_cli::main(&fedkin::experiment::Registry::native())
+    fedkin_cli::main(&fedkin::rooms::run::Registry::native())
 }

@@ -4,7 +4,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::input::{base, shell_word};
 use crate::output::{self, Facts};
-use fedkin::experiment::library;
+use fedkin::rooms::experiment::library;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Watching and stopping work: a bar on a terminal, nothing elsewhere, and Ctrl-C.
 
 use crate::failure::Failure;
-use fedkin::experiment::{Control, Error};
+use fedkin::rooms::run::{Control, Error};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,10 +2,11 @@
 
 use crate::args;
 use crate::failure::Failure;
-use crate::number;
 use crate::output::{self, Facts};
-use fedkin::experiment::predict::{self, Prediction, Predictions};
-use fedkin::experiment::{Registry, figures};
+use fedkin::rooms::experiment::figures;
+use fedkin::rooms::report::number;
+use fedkin::rooms::run::Registry;
+use fedkin::rooms::run::predict::{self, Prediction, Predictions};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -44,7 +45,7 @@ fn open(page: &Path) -> Result<(), Failure> {
 
 /// The JSON of predictions.
 #[derive(Serialize)]
-struct Told<'a> {
+struct PredictionsJson<'a> {
     run: &'a Path,
     client: &'a str,
     model: &'a str,
@@ -65,7 +66,7 @@ struct Score<'a> {
 pub(crate) fn predict(registry: &Registry, args: &args::Predict) -> Result<(), Failure> {
     let found = predict::predict(registry, &args.run, &args.client, &args.data, args.model.as_deref())?;
     if args.json {
-        return output::json(&Told {
+        return output::json(&PredictionsJson {
             run: &args.run,
             client: &found.client,
             model: &found.model,

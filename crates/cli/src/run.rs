@@ -3,20 +3,20 @@
 use crate::args::{self, Runtime};
 use crate::failure::Failure;
 use crate::input::{self, Start, shell_word};
-use crate::network;
-use crate::number;
 use crate::output::{self, DOUBT, Facts, count};
-use crate::progress;
-use fedkin::core::algorithm::registry::Row;
-use fedkin::core::privacy::Sampler;
-use fedkin::experiment::config::Config;
-use fedkin::experiment::{Finished, MetricTable, Plan, Registry, SampledReleases, Shown};
+use crate::{network, progress};
+use fedkin::rooms::config::Config;
+use fedkin::rooms::measure::{MetricTable, Shown};
+use fedkin::rooms::method::registry::Row;
+use fedkin::rooms::privacy::Sampler;
+use fedkin::rooms::report::number;
+use fedkin::rooms::run::{Finished, Plan, Registry, SampledReleases};
 use serde::Serialize;
 use std::path::Path;
 
 /// The JSON of a run: what the library says of it, and how this call began.
 #[derive(Serialize)]
-struct Told<'a> {
+struct RunJson<'a> {
     #[serde(flatten)]
     finished: &'a Finished,
     start: &'static str,
@@ -29,7 +29,7 @@ pub(crate) fn run(registry: &Registry, args: &args::Run) -> Result<(), Failure> 
     let overrides = input::overrides(&training.set)?;
     input::threads(training.threads)?;
     // Curves and sweeps are checked with the rest, although only the base is run here.
-    let whole = parsed.load(&overrides, &registry.tables()).map_err(fedkin::experiment::Error::from)?;
+    let whole = parsed.load(&overrides, &registry.tables()).map_err(fedkin::rooms::run::Error::from)?;
     let base = input::base(&args.file);
     let plan = Plan::of(registry, &parsed, &base, &overrides, &[])?;
     if let Some(doubt) = plan.doubt() {
@@ -51,7 +51,7 @@ pub(crate) fn run(registry: &Registry, args: &args::Run) -> Result<(), Failure> 
             }
             let rounds = u64::from(plan.rounds()) * u64::from(plan.repeats());
             progress::watched(plan.name(), rounds, |control| {
-                fedkin::experiment::run(&plan, &out, &anchor, control)
+                fedkin::rooms::experiment::run(&plan, &out, &anchor, control)
             })?
             .map_err(|error| input::interrupted(error, checkpoints(&plan.config)))?
         }
@@ -59,7 +59,7 @@ pub(crate) fn run(registry: &Registry, args: &args::Run) -> Result<(), Failure> 
     if training.json {
         // What was said before the run began is not said again.
         output::warn_aside(finished.warnings.iter().filter(|warning| !warning.is_said_before()));
-        return output::json(&Told { finished: &finished, start: start.word() });
+        return output::json(&RunJson { finished: &finished, start: start.word() });
     }
     output::say(&summary(registry.metrics(), &finished, start, &row, &out, &also(&whole, &args.file, &out)))
 }
@@ -164,7 +164,7 @@ fn finals(metrics: &MetricTable, finished: &Finished, graphs: bool) -> Vec<Strin
         };
         let value = match metric {
             "rejected" | "refused" => number::count(mean),
-            _ => number::estimate(scale * mean, stderr.map(|error| scale * error)) + unit,
+            _ => number::estimate(scale * mean, stderr.map(|error| scale * error)).typed() + unit,
         };
         rows.push((words(metrics, plain, model, thing), value));
     }

@@ -1,8 +1,8 @@
 //! Why records were refused: what, where, what was expected, what to do.
 
-use crate::builder::ArrayError;
-use fedkin_core::graph::TopologyError;
-use fedkin_core::{DatasetError, FederationError};
+use fedkin_graph::TopologyError;
+use fedkin_learner::DatasetError;
+use fedkin_method::FederationError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -228,4 +228,90 @@ impl DataError {
     pub(crate) fn io(file: &Path, source: std::io::Error) -> Self {
         Self::Io { file: file.to_path_buf(), source }
     }
+}
+
+/// Why arrays are no world.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ArrayError {
+    /// Something was said of a client before there was one.
+    #[error("`{what}` belongs to the client before it, and there is none: call `client` first")]
+    NoClient {
+        /// Which call.
+        what: &'static str,
+    },
+    /// A client, a server or a cluster has an empty name.
+    #[error("a {what} has an empty name: give it one")]
+    Unnamed {
+        /// "client", "server", "cluster" or "learner".
+        what: &'static str,
+    },
+    /// Records without a feature.
+    #[error("client {client:?} has records of 0 columns: a record needs at least one feature")]
+    NoColumns {
+        /// Which client.
+        client: String,
+    },
+    /// Two clients with records of different widths.
+    #[error(
+        "client {client:?} has records of {columns} columns and client {first:?} of {expected}: all clients have the same \
+         features"
+    )]
+    Columns {
+        /// Which client.
+        client: String,
+        /// How many columns it has.
+        columns: usize,
+        /// The first client.
+        first: String,
+        /// How many columns the first client has.
+        expected: usize,
+    },
+    /// Some clients have a server or a cluster and others have none.
+    #[error("client {client:?} has no {what} and others have: name one for all clients, or for none")]
+    Ungrouped {
+        /// Which client.
+        client: String,
+        /// "server" or "cluster".
+        what: &'static str,
+    },
+    /// An edge names a server that no client stands at.
+    #[error("an edge names the server {name:?}, at which no client stands{hint}")]
+    UnknownServer {
+        /// The name.
+        name: String,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// A target that is no class.
+    #[error("client {client:?}, row {row}: the target {value} is no class: classes are numbered from 0 to {}", classes - 1)]
+    Label {
+        /// Which client.
+        client: String,
+        /// Which record, from 1 on.
+        row: usize,
+        /// Its target.
+        value: f64,
+        /// How many classes there are.
+        classes: u32,
+    },
+    /// Names of features that do not fit the columns.
+    #[error("{names} features are named and records have {columns} columns: name every column once")]
+    Features {
+        /// How many names were given.
+        names: usize,
+        /// How many columns there are.
+        columns: usize,
+    },
+    /// Two features of one name.
+    #[error("two features are called {0:?}: name every column once")]
+    FeatureTwice(String),
+    /// A shape that does not fit the columns.
+    #[error("a record of the shape {shape:?} has {} numbers and records have {columns} columns", shape.iter().product::<usize>())]
+    Shape {
+        /// Channels, height and width.
+        shape: [usize; 3],
+        /// How many columns there are.
+        columns: usize,
+    },
 }

@@ -7,70 +7,47 @@
 //! Nothing here panics, whatever a file holds: every refusal is a [`DataError`] that says where and what to do.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr))]
 
-pub mod array;
-mod builder;
-pub mod catalogue;
-mod cifar;
-pub mod csv;
-mod encode;
+pub mod atomic;
 mod error;
-mod fetch;
-mod functions;
-mod har;
-mod harbox;
-mod heart;
-pub mod idx;
-mod image_sets;
-mod image_settings;
+mod formats;
 mod images;
-mod impute;
-mod inspect;
-mod labelled;
-mod labels;
-mod members;
-mod memory;
-pub mod npz;
 mod options;
-mod parallel;
-pub mod parquet;
-mod part;
 pub mod partition;
-mod places;
-mod records;
+mod prepare;
+mod public;
 mod registry;
-mod roster;
-mod schema;
 mod signals;
 pub mod sources;
-mod split;
-mod standardise;
 mod synthetic;
-pub mod table;
 mod tabular;
 mod topology;
 mod world;
 
-pub use builder::{ArrayError, WorldBuilder};
-pub use error::{At, Conflict, DataError, Place};
-pub use fetch::{FetchNews, FetchRequest, Listener, fetch};
-pub use inspect::{ColumnSummary, Counts, Format, Inspection, Options, inspect};
-pub use labels::{ClientLabels, LabelCounts};
-pub use parallel::InOrder;
-pub use part::{Constant, Part, PartClient, constants, declared, load_part};
-pub use records::{Records, read_records};
-pub use registry::{About, PartitionRow, ReadTable, Registry, Source, SourceRow, Variants, load, native};
-pub use schema::{Feature, Schema};
+pub use error::{ArrayError, At, Conflict, DataError, Place};
+pub use formats::inspect::{ColumnSummary, Counts, Format, Inspection, Options, inspect};
+pub use formats::{array, csv, idx, npz, parquet, table};
+pub use partition::PartitionRow;
+pub use prepare::parallel::InOrder;
+pub use public::catalogue;
+pub use public::fetch::{FetchNews, FetchRequest, Listener, fetch};
+pub use registry::{About, ReadTable, Registry, Source, SourceRow, Variants, load};
 pub use signals::{
     Signals, SignalsOptions, distances_world, holds_distances, node_names, pair_names, read_distances,
     read_signals, read_signals_by_client, read_signals_of, signals_world,
 };
+pub use sources::native;
+pub use tabular::part::{Constant, Part, PartClient, constants, declared, load_part};
+pub use tabular::records::{Records, read_records};
 pub use topology::{
     Drawn, GRAPH_PARAMS, GraphKind, Shape, TopologySettings, TopologySpec, build as build_topology,
     topology_spec,
 };
+pub use world::builder::WorldBuilder;
+pub use world::labels::{ClientLabels, LabelCounts};
+pub use world::schema::{Feature, Schema};
 pub use world::{Nodes, Replaced, Truth, World};
 
-use fedkin_core::params::Values;
+use fedkin_settings::Values;
 use std::path::Path;
 
 /// What the targets are.

@@ -1,8 +1,8 @@
 //! Types of settings that several sources share.
 
 use crate::error::DataError;
-use fedkin_core::params::{Kind, Value};
-use fedkin_core::settings::Setting;
+use fedkin_settings::{Kind, Setting, Settings, Value, Values};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// A whole number, or a list of two: from, to.
@@ -125,6 +125,26 @@ impl Each<usize> {
         }
         Ok(sizes.iter().zip(0u32..).flat_map(|(&size, server)| std::iter::repeat_n(server, size)).collect())
     }
+}
+
+/// The settings of a table whose values passed it.
+pub(crate) fn read<S: Settings>(values: &Values) -> Result<S, DataError> {
+    S::read(values).map_err(|message| DataError::Settings { message })
+}
+
+/// The settings of one table among values that may have keys of others: what is absent takes the table's defaults.
+pub(crate) fn chosen<S: Settings>(values: &Values) -> Result<S, DataError> {
+    let own = |key: &str| S::PARAMS.iter().any(|param| param.name == key);
+    let raw: BTreeMap<String, Value> = values
+        .iter()
+        .filter(|(key, _)| own(key))
+        .map(|(key, value)| (key.to_string(), value.clone()))
+        .collect();
+    let values = Values::check(S::PARAMS, &raw).map_err(|problems| {
+        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        DataError::Settings { message: all.join("; ") }
+    })?;
+    read(&values)
 }
 
 #[cfg(test)]

@@ -1,18 +1,16 @@
 //! What can stand behind `source` and `partition`: tables of rows, to which a program adds its own.
 
-use crate::catalogue::Known as Public;
+use crate::Request;
 use crate::error::DataError;
-use crate::partition::{self, Partition, Partitioner};
-use crate::table::Table as Cells;
+use crate::formats::table::Table as Cells;
+use crate::options::{chosen, read};
+use crate::partition::{self, Partition, PartitionRow};
+use crate::public::catalogue::Known as Public;
 use crate::world::World;
-use crate::{Request, sources};
-use fedkin_core::model::Known;
-use fedkin_core::params::{Kind, Param, Preset, Value, Values, suggest};
-use fedkin_core::settings::Settings;
-use fedkin_core::table::{Named, Table};
-use std::collections::BTreeMap;
+use fedkin_learner::model::Known;
+use fedkin_settings::{Kind, Named, Param, Preset, Settings, Table, Values, suggest};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Reads a file of a user's own records; the function says which columns hold text whatever their cells look like.
 pub type ReadTable = fn(&Path, &dyn Fn(&str) -> bool) -> Result<Cells, DataError>;
@@ -20,10 +18,10 @@ pub type ReadTable = fn(&Path, &dyn Fn(&str) -> bool) -> Result<Cells, DataError
 /// Where records come from: the settings of a source, and what it does with them.
 ///
 /// ```
-/// use fedkin_core::params::{Kind, Preset};
+/// use fedkin_settings::{Kind, Preset};
 /// use fedkin_data::{DataError, Registry, Request, Source, SourceRow, World};
 ///
-/// fedkin_core::settings! {
+/// fedkin_settings::settings! {
 ///     /// Two clients that see the same line.
 ///     pub struct Line {
 ///         slope: f64 => Kind::FROM_ZERO, Preset::Number(2.0), "how steep the line is";
@@ -43,7 +41,7 @@ pub type ReadTable = fn(&Path, &dyn Fn(&str) -> bool) -> Result<Cells, DataError
 ///
 /// let mut registry = Registry::native();
 /// registry.sources.add(SourceRow::of::<Line>())?;
-/// # Ok::<(), fedkin_core::table::TableError>(())
+/// # Ok::<(), fedkin_settings::TableError>(())
 /// ```
 pub trait Source: Settings {
     /// The word after `source =`.
@@ -58,7 +56,7 @@ pub trait Source: Settings {
     const PARTITIONED: bool = false;
     /// What is known of the files, where they are a public data set.
     const PUBLIC: Option<&'static Public> = None;
-    /// How a file is read, where the records are a user's own in a table with the keys of [`sources::Columns`].
+    /// How a file is read, where the records are a user's own in a table with the keys of [`Columns`](crate::sources::Columns).
     const TABLE: Option<ReadTable> = None;
 
     /// What the settings say of the records before anybody looks at them.
@@ -130,36 +128,6 @@ impl Named for SourceRow {
     }
 }
 
-/// One way to deal records out.
-#[derive(Debug, Clone, Copy)]
-pub struct PartitionRow {
-    /// The word after `partition =`.
-    pub name: &'static str,
-    /// What it does, in one sentence.
-    pub summary: &'static str,
-    /// The keys it understands.
-    pub params: &'static [Param],
-    build: fn(&Values) -> Result<Box<dyn Partition>, DataError>,
-}
-
-impl PartitionRow {
-    /// The row of a partitioner.
-    pub const fn of<P: Partitioner>() -> Self {
-        Self {
-            name: P::NAME,
-            summary: P::SUMMARY,
-            params: P::PARAMS,
-            build: |values| Ok(Box::new(chosen::<P>(values)?)),
-        }
-    }
-}
-
-impl Named for PartitionRow {
-    fn name(&self) -> &str {
-        self.name
-    }
-}
-
 /// All sources and partitioners that a program knows: config validation, command-line help and the reference come from
 /// these tables.
 #[derive(Debug, Clone)]
@@ -174,11 +142,6 @@ impl Registry {
     /// Without any row.
     pub fn empty() -> Self {
         Self { sources: Table::new("data source"), partitioners: Table::new("partitioner") }
-    }
-
-    /// With the rows that Fedkin brings.
-    pub fn native() -> Self {
-        NATIVE.clone()
     }
 
     /// The source of this name, or an error with what may have been meant.
@@ -235,29 +198,6 @@ impl Registry {
     }
 }
 
-impl Default for Registry {
-    fn default() -> Self {
-        Self::native()
-    }
-}
-
-/// The registry that Fedkin brings, for whoever adds no row.
-pub fn native() -> &'static Registry {
-    &NATIVE
-}
-
-static NATIVE: LazyLock<Registry> = LazyLock::new(|| {
-    let mut registry = Registry::empty();
-    // No two of these have one name, which a test checks: nothing is refused.
-    for row in sources::ROWS {
-        let _ = registry.sources.add(*row);
-    }
-    for row in partition::ROWS {
-        let _ = registry.partitioners.add(*row);
-    }
-    registry
-});
-
 /// Words that live as long as the program, each list once: a [`Kind`] holds them for that long.
 fn interned(words: Vec<&'static str>) -> &'static [&'static str] {
     static KNOWN: Mutex<Vec<&'static [&'static str]>> = Mutex::new(Vec::new());
@@ -268,26 +208,6 @@ fn interned(words: Vec<&'static str>) -> &'static [&'static str] {
     let words: &'static [&'static str] = Vec::leak(words);
     known.push(words);
     words
-}
-
-/// The settings of a table whose values passed it.
-pub(crate) fn read<S: Settings>(values: &Values) -> Result<S, DataError> {
-    S::read(values).map_err(|message| DataError::Settings { message })
-}
-
-/// The settings of one table among values that may have keys of others: what is absent takes the table's defaults.
-pub(crate) fn chosen<S: Settings>(values: &Values) -> Result<S, DataError> {
-    let own = |key: &str| S::PARAMS.iter().any(|param| param.name == key);
-    let raw: BTreeMap<String, Value> = values
-        .iter()
-        .filter(|(key, _)| own(key))
-        .map(|(key, value)| (key.to_string(), value.clone()))
-        .collect();
-    let values = Values::check(S::PARAMS, &raw).map_err(|problems| {
-        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        DataError::Settings { message: all.join("; ") }
-    })?;
-    read(&values)
 }
 
 /// The keys of a config that apply only where another key says so.

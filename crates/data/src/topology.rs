@@ -1,14 +1,12 @@
 //! The graph of servers: what the config says, and the graph it gives once the servers are known.
 
-use crate::csv;
 use crate::error::DataError;
-use crate::registry::read;
-use crate::table::Table;
-use fedkin_core::graph::Topology;
-use fedkin_core::params::{Kind, Param, Preset, Values, suggest};
-use fedkin_core::rng::PublicRng;
-use fedkin_core::settings::Settings as _;
-use fedkin_core::{choice, settings};
+use crate::formats::csv;
+use crate::formats::table::Table;
+use crate::options::read;
+use fedkin_graph::Topology;
+use fedkin_numeric::rng::PublicRng;
+use fedkin_settings::{Kind, Param, Preset, Settings as _, Values, choice, settings, suggest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -150,7 +148,7 @@ pub(crate) fn drawn_servers(spec: &TopologySpec, listed: Option<usize>) -> Resul
         return Ok(names.into_iter().map(String::from).collect());
     }
     let count = spec.servers.or(listed).unwrap_or(DRAWN_SERVERS);
-    Ok(crate::roster::numbered("server", count, 3))
+    Ok(crate::world::roster::numbered("server", count, 3))
 }
 
 /// The graph over these servers; `drawn` where the program made them up, not the user's data.

@@ -12,15 +12,16 @@
     missing_docs
 )]
 
-use fedkin_core::algorithm::registry::Method;
-use fedkin_core::algorithm::{Consensus, Context, FedGl, FedGlSettings, Run, SolverSettings};
-use fedkin_core::graph::Topology;
-use fedkin_core::learner::{Families, Graph};
-use fedkin_core::privacy::Privacy;
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{Live, Progress, Results, Simulation};
-use fedkin_core::signals::{self, Records, Smooth, pairs_of};
-use fedkin_core::{Dataset, Entry, Federation};
+use fedkin_graph::Topology;
+use fedkin_learner::signals::{self, Records, Smooth, pairs_of};
+use fedkin_learner::{Dataset, Graph};
+use fedkin_method::registry::Method;
+use fedkin_method::round::{Live, Progress, Results, Simulation};
+use fedkin_method::{
+    Consensus, Context, Entry, Families, FedGl, FedGlSettings, Federation, Run, SolverSettings,
+};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_privacy::Privacy;
 use fedkin_runtime::Threads;
 use std::f64::consts::TAU;
 use std::fs;

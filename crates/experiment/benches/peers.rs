@@ -5,9 +5,10 @@
 //! on either side. Best of several runs on each side, because the machine may be busy.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use fedkin_core::round::Progress;
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Plan, Registry, Stage, library};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::library;
+use fedkin_method::round::Progress;
+use fedkin_run::{Plan, Registry, Stage};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;

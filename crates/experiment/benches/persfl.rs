@@ -13,10 +13,11 @@
     missing_docs
 )]
 
-use fedkin_core::params::Value;
-use fedkin_core::round::Progress;
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Plan, Registry, Stage, library};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::library;
+use fedkin_method::round::Progress;
+use fedkin_run::{Plan, Registry, Stage};
+use fedkin_settings::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

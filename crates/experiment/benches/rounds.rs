@@ -12,16 +12,15 @@
     missing_docs
 )]
 
-use fedkin_core::algorithm::{Context, Run, registry};
-use fedkin_core::graph::Topology;
-use fedkin_core::learner::{Families, Linear, NetFamily};
-use fedkin_core::model::neural::{Goal, Net};
-use fedkin_core::model::{Loss, Model, NetModel};
-use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::Privacy;
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::{Dataset, Entry, Federation};
+use fedkin_graph::Topology;
+use fedkin_learner::model::neural::{Goal, Net};
+use fedkin_learner::model::{Loss, Model, NetModel};
+use fedkin_learner::{Dataset, Linear, NetFamily};
+use fedkin_method::{Context, Entry, Families, Federation, Run, registry};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_privacy::Privacy;
 use fedkin_runtime::Threads;
+use fedkin_settings::{Value, Values};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

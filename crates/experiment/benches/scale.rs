@@ -4,9 +4,10 @@
 //! the word, which takes about 5 GB of memory.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use fedkin_core::round::Progress;
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Plan, Registry, Stage, library};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::library;
+use fedkin_method::round::Progress;
+use fedkin_run::{Plan, Registry, Stage};
 use std::path::Path;
 use std::time::Instant;
 

@@ -3,10 +3,10 @@
 //! Methods differ in what a round costs. Over rounds a method that asks everybody looks fast; over queries it shows
 //! what it asked.
 
-use crate::artifacts::metrics::Metrics;
-use crate::config::Config;
-use crate::report::Point;
-use crate::statistics::moments;
+use fedkin_config::Config;
+use fedkin_numeric::statistics::moments;
+use fedkin_report::Point;
+use fedkin_run::artifacts::metrics::Metrics;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The x axis of curves, and where on it they are read.
@@ -130,14 +130,14 @@ impl Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifacts::metrics::Row;
+    use fedkin_run::artifacts::metrics::Measurement;
 
     /// Rows of (round, queries, error).
     fn repeat(rows: &[(u32, f64, f64)]) -> Metrics {
         let mut metrics = Metrics::default();
         for &(round, queries, error) in rows {
             for (metric, value) in [("queries", queries), ("msd.client", error)] {
-                metrics.push(Row { repeat: 0, round, node: "", metric, value });
+                metrics.push(Measurement { repeat: 0, round, node: "", metric, value });
             }
         }
         metrics

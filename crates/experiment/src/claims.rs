@@ -5,12 +5,12 @@
 //! than two standard errors in the claimed direction, "fails" the same in the other; between, it is fragile.
 
 use crate::compare::CurveResult;
-use crate::config::Claim;
-use crate::error::Error;
-use crate::report::Verdict;
-use crate::scorer::Shown;
-use crate::statistics::{moments, paired};
-use fedkin_core::params::suggest;
+use fedkin_config::Claim;
+use fedkin_measure::{Shown, paired};
+use fedkin_numeric::statistics::moments;
+use fedkin_report::Verdict;
+use fedkin_run::Error;
+use fedkin_settings::suggest;
 use serde::Serialize;
 
 /// A claim with what was found.

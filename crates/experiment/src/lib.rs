@@ -1,57 +1,34 @@
-//! Experiments: a config becomes runs, metrics, models, figures and a report.
+//! Experiments: runs side by side, with claims, figures and a report; privacy under audit; graphs from files.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-pub mod artifacts;
 pub mod audit;
 mod axis;
 mod by_client;
 mod claims;
 mod compare;
-pub mod config;
-pub mod deploy;
-mod error;
 pub mod figures;
-mod forecast;
-pub mod kin;
-mod learners;
 pub mod learning;
-pub mod ledger;
 pub mod library;
-mod pieces;
-mod plan;
-pub mod predict;
-mod registry;
-mod repeat;
-pub mod report;
-mod run;
-mod running;
-mod scorer;
-mod spending;
-mod spread;
-mod statistics;
-mod stopping;
+mod pictures;
 mod theory;
-pub mod topologies;
 mod tuning;
-mod warning;
 
 pub use claims::ClaimResult;
 pub use compare::{Comparison, CurveResult, Prepared};
-pub use error::Error;
-pub use forecast::{ClientForecast, Forecast};
-pub use learners::Brought;
-pub use plan::{Plan, Stage};
-pub use registry::Registry;
-pub use repeat::{Control, Outcome, Spent};
-pub use run::{
-    Claim, Claimed, Finished, LedgerSummary, PrivacySummary, RunDirectory, SampledReleases, claim,
-    final_values, run,
-};
-pub use running::{Running, Stepped};
-pub use scorer::{MetricRow, MetricTable, Need, OwnMetric, Scorer, Shown};
-pub use spending::{ASSUMED, REFUTED};
-pub use spread::Spread;
-pub use statistics::{Estimate, estimate, paired};
 pub use theory::Theory;
 pub use tuning::{Tried, Tuning};
-pub use warning::Warning;
+
+use fedkin_run::{Control, Ended, Error, Finished, Plan};
+use std::path::Path;
+
+/// Runs a plan into a directory with its figures and its report, going on from what is there. A complete run is not run
+/// again.
+pub fn run(plan: &Plan, out: &Path, base: &Path, control: &Control<'_>) -> Result<Finished, Error> {
+    fedkin_run::run(plan, out, base, control, &draw)
+}
+
+/// Draws the figures and the report of a run that has ended.
+pub fn draw(ended: &Ended<'_>) -> Result<(), Error> {
+    let report = figures::of_run(ended.plan, ended.finished, ended.metrics, ended.first, ended.world);
+    figures::write(ended.path, &report).map(|_| ())
+}

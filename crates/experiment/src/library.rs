@@ -1,7 +1,7 @@
 //! The experiments that ship with the program: `fedkin demo` and `fedkin reproduce NAME`.
 
-use crate::error::Error;
-use fedkin_core::params::suggest;
+use fedkin_run::Error;
+use fedkin_settings::suggest;
 
 /// One shipped experiment.
 #[derive(Debug, Clone, Copy)]
@@ -132,8 +132,8 @@ pub fn find(name: &str) -> Result<&'static Experiment, Error> {
 mod tests {
     use super::*;
     use crate::compare::Prepared;
-    use crate::config::Source;
-    use crate::registry::Registry;
+    use fedkin_config::Source;
+    use fedkin_run::Registry;
     use std::path::Path;
 
     #[test]

@@ -3,15 +3,11 @@
 //! Every point is run with the seeds of the first reported repeats, so on their data; the test records of these are measured as
 //! in any run, but nothing here reads them.
 
-use crate::artifacts::metrics::Metrics;
-use crate::config::{Override, Tune};
-use crate::error::Error;
-use crate::plan::Plan;
-use crate::scorer::Shown;
-use crate::statistics::{Estimate, estimate};
-use crate::stopping::VALIDATION;
-use crate::warning::Warning;
-use fedkin_core::params::Value;
+use fedkin_config::{Override, Tune};
+use fedkin_measure::{Estimate, Shown, estimate};
+use fedkin_run::artifacts::metrics::Metrics;
+use fedkin_run::{Error, Plan, VALIDATION, Warning};
+use fedkin_settings::Value;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! `PersFL` for any model, from a config to predictions: its figures on fresh seeds, what it refuses, what it writes.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use fedkin_core::round::Progress;
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::predict::predict;
-use fedkin_experiment::{Control, Plan, Registry, library, run};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::library;
+use fedkin_experiment::run;
+use fedkin_method::round::Progress;
+use fedkin_run::predict::predict;
+use fedkin_run::{Control, Plan, Registry};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

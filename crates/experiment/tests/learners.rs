@@ -1,13 +1,12 @@
 //! Learners that a program brings: what is refused, and with which exit code.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-use fedkin_core::Dataset;
-use fedkin_core::buffers::Buffers;
-use fedkin_core::learner::registry::LearnerKind;
-use fedkin_core::learner::{Abilities, Failure, Family, Learner, LearnerRow, Output, Reached, Terms};
-use fedkin_core::model::{Known, Unsolved};
-use fedkin_experiment::config::Source;
-use fedkin_experiment::{Error, Plan, Registry};
+use fedkin_config::Source;
+use fedkin_learner::model::{Known, Unsolved};
+use fedkin_learner::registry::LearnerKind;
+use fedkin_learner::{Abilities, Dataset, Failure, Family, Learner, LearnerRow, Output, Reached, Terms};
+use fedkin_numeric::buffers::Buffers;
+use fedkin_run::{Error, Plan, Registry};
 use std::path::Path;
 use std::sync::Arc;
 

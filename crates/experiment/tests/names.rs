@@ -2,11 +2,10 @@
 //! comments and tests.
 #![allow(clippy::unwrap_used)]
 
-use fedkin_core::params::Param;
-use fedkin_core::privacy::PrivacySettings;
-use fedkin_core::settings::Settings;
-use fedkin_experiment::Registry;
-use fedkin_experiment::config::{Evaluate, Kin, Network, Participation, Run, Tune};
+use fedkin_config::{Evaluate, Kin, Network, Participation, Run, Tune};
+use fedkin_privacy::PrivacySettings;
+use fedkin_run::Registry;
+use fedkin_settings::{Param, Settings};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -183,16 +182,16 @@ fn of_all_crates() -> Vec<(String, Vec<Literal>)> {
 }
 
 /// Where rows are declared.
-const REGISTRY: &str = "core/src/algorithm/registry.rs";
+const REGISTRY: &str = "method/src/methods/mod.rs";
 
 /// The files of a method that are not called as it is.
 const FILES: [(&str, &str); 2] =
-    [("persfl-agnostic", "core/src/algorithm/agnostic/"), ("fedgl-average", "core/src/algorithm/fedgl/")];
+    [("persfl-agnostic", "method/src/methods/agnostic/"), ("fedgl-average", "method/src/methods/fedgl/")];
 
 /// Words that are also something else: the file, the word, and what it is there.
 const ALSO: [(&str, &str, &str); 3] = [
-    ("core/src/algorithm/fedpnp/settings.rs", "fedgl", "a word of its own key `graph`"),
-    ("core/src/algorithm/fedpnp/settings.rs", "local", "a word of its own key `running_statistics`"),
+    ("method/src/methods/fedpnp/settings.rs", "fedgl", "a word of its own key `graph`"),
+    ("method/src/methods/fedpnp/settings.rs", "local", "a word of its own key `running_statistics`"),
     ("experiment/src/library.rs", "persfl-agnostic", "an experiment of that name"),
 ];
 
@@ -202,7 +201,7 @@ const ENGLISH: [&str; 4] = ["local", "pooled", "centralized", "single-step"];
 /// Whether a file is the method's own.
 fn is_own(path: &str, name: &str) -> bool {
     let stem = name.replace('-', "_");
-    ["core/src/algorithm/", "experiment/src/theory/"]
+    ["method/src/methods/", "experiment/src/theory/"]
         .iter()
         .any(|folder| path == format!("{folder}{stem}.rs") || path.starts_with(&format!("{folder}{stem}/")))
         || FILES.iter().any(|(of, folder)| *of == name && path.starts_with(folder))
@@ -249,11 +248,11 @@ fn no_method_is_named_outside_its_own_files_and_the_registry() {
 }
 
 /// Where settings have keys: the tables, and what reads configs with them.
-const CONFIG_LAYER: [&str; 3] = ["core/src/params.rs", "core/src/settings.rs", "experiment/src/config/"];
+const CONFIG_LAYER: [&str; 3] = ["settings/src/params.rs", "settings/src/settings.rs", "config/src/"];
 
 /// Keys that are those of other files: the file, the key, and whose it is.
 const OTHERS: [(&str, &str, &str); 2] = [
-    ("experiment/src/topologies/json.rs", "nodes", "a graph as JSON"),
+    ("run/src/topologies/json.rs", "nodes", "a graph as JSON"),
     ("cli/src/privacy/mod.rs", "epsilon", "the head of a line of output"),
 ];
 
@@ -325,10 +324,10 @@ fn the_search_finds_what_it_is_for() {
         found.iter().filter(|one| is_looked_up(one)).map(|one| (one.line, one.text.as_str())).collect();
     assert_eq!(keys, [(7, "penalty")]);
     assert!(
-        is_own("core/src/algorithm/per_fedavg.rs", "per-fedavg")
+        is_own("method/src/methods/per_fedavg.rs", "per-fedavg")
             && is_own("experiment/src/theory/pgfl.rs", "pgfl")
     );
     assert!(
-        !is_own("core/src/algorithm/mod.rs", "fedavg") && !is_own("core/src/algorithm/fedavg.rs", "local")
+        !is_own("method/src/methods/mod.rs", "fedavg") && !is_own("method/src/methods/fedavg.rs", "local")
     );
 }

@@ -1,12 +1,12 @@
 //! A metric that a program brings: a column, in tables and figures, and a headline.
 #![allow(clippy::unwrap_used)]
 
-use fedkin_core::Dataset;
-use fedkin_core::learner::Family;
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{
-    Control, Error, MetricRow, Plan, Prepared, Registry, RunDirectory, Shown, figures, run,
-};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::run;
+use fedkin_experiment::{Prepared, figures};
+use fedkin_learner::{Dataset, Family};
+use fedkin_measure::{MetricRow, Shown};
+use fedkin_run::{Control, Error, Plan, Registry, RunDirectory};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

@@ -6,10 +6,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use fedkin_experiment::artifacts::models::Models;
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::report::Verdict;
-use fedkin_experiment::{Comparison, Control, Plan, Prepared, Registry, figures, library, run};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::run;
+use fedkin_experiment::{Comparison, Prepared, figures, library};
+use fedkin_report::Verdict;
+use fedkin_run::artifacts::models::Models;
+use fedkin_run::{Control, Plan, Registry};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -21,7 +23,7 @@ fn source(name: &str) -> Source {
     Source { name: name.into(), text: library::find(name).unwrap().text.into() }
 }
 
-fn reproduce(name: &str, overrides: &[&str], folder: &Path) -> Result<Comparison, fedkin_experiment::Error> {
+fn reproduce(name: &str, overrides: &[&str], folder: &Path) -> Result<Comparison, fedkin_run::Error> {
     let prepared = Prepared::new(&Registry::native(), &source(name), Path::new("."), &sets(overrides))?;
     let control = Control { stop: &AtomicBool::new(false), tick: &|| {} };
     prepared.run(&folder.join("run"), &control)
@@ -183,7 +185,7 @@ fn clients_without_a_model_are_in_no_file_and_no_mean() {
     // The mean over clients is the target's, and log10 of it stands beside it.
     let error = finished.r#final["msd.client"];
     assert!(error > 0.0 && (finished.r#final["msd_log10.client"] - error.log10()).abs() < 1e-12);
-    let rows = fedkin_experiment::RunDirectory::new(&out).metrics().unwrap();
+    let rows = fedkin_run::RunDirectory::new(&out).metrics().unwrap();
     let of_clients: Vec<String> = rows
         .rows()
         .filter(|row| row.metric == "msd.client" && !row.node.is_empty())

@@ -1,6 +1,8 @@
 //! `docs/reference.md` is generated from the tables that check a config; here it is compared with them.
 
-use fedkin_experiment::{Registry, Shown, config};
+use fedkin_config as config;
+use fedkin_measure::Shown;
+use fedkin_run::Registry;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -12,8 +12,9 @@
 #[path = "../../../tests/skipped.rs"]
 mod skipped;
 
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Comparison, Control, Prepared, Registry, library};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::{Comparison, Prepared, library};
+use fedkin_run::{Control, Registry};
 use skipped::real_data;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -159,7 +160,7 @@ fn adaptive_tau_reaches_the_specs_figures() {
 /// Orderings by paired differences on per-coordinate gamma, two standard errors (5 % one-sided each).
 #[test]
 fn the_order_of_the_methods_on_per_coordinate_gamma() {
-    use fedkin_experiment::report::Verdict;
+    use fedkin_report::Verdict;
     let comparison = run("pgfl-order", &["evaluate.every=50", "run.checkpoint_seconds=0"]);
     for claim in &comparison.claims {
         println!("{}: {:?} {}", claim.text, claim.verdict, claim.evidence);
@@ -239,7 +240,7 @@ fn solving_the_objective_of_fedgl_is_worth_what_the_spec_says() {
     }
     for claim in &comparison.claims {
         println!("{}: {:?} {}", claim.text, claim.verdict, claim.evidence);
-        assert_eq!(claim.verdict, fedkin_experiment::report::Verdict::Holds);
+        assert_eq!(claim.verdict, fedkin_report::Verdict::Holds);
     }
 }
 
@@ -313,6 +314,6 @@ fn students_gain_from_each_other() {
     let comparison = run("fedgl-fig7", &[&path, "run.checkpoint_seconds=0"]);
     let first = &comparison.claims[0];
     println!("{}: {:?} {}", first.text, first.verdict, first.evidence);
-    assert_eq!(first.verdict, fedkin_experiment::report::Verdict::Holds);
+    assert_eq!(first.verdict, fedkin_report::Verdict::Holds);
     assert!(value(&comparison, "FedGL", 100.).0 > value(&comparison, "IGL", 100.).0 + 0.04);
 }

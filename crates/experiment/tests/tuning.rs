@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use fedkin_experiment::artifacts::metrics::Metrics;
-use fedkin_experiment::config::{Override, Source};
-use fedkin_experiment::{Comparison, Control, Error, Plan, Prepared, Registry, figures, report, run};
+use fedkin_config::{Override, Source};
+use fedkin_experiment::run;
+use fedkin_experiment::{Comparison, Prepared, figures};
+use fedkin_report as report;
+use fedkin_run::artifacts::metrics::Metrics;
+use fedkin_run::{Control, Error, Plan, Registry};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -231,9 +234,9 @@ fn a_quick_profile_is_checked_with_the_file_and_survives_writing_it_out() {
     );
     let registry = Registry::native();
     let tables = registry.tables();
-    let config = fedkin_experiment::config::load(&source(&text), &[], &tables).unwrap();
+    let config = fedkin_config::load(&source(&text), &[], &tables).unwrap();
     assert_eq!(config.quick.len(), 3);
-    let again = fedkin_experiment::config::load(&source(&config.resolved()), &[], &tables).unwrap();
+    let again = fedkin_config::load(&source(&config.resolved()), &[], &tables).unwrap();
     assert_eq!(config, again);
     let wrong = refusal(&text.replace("\"run.rounds\" = 2", "\"run.round\" = 2"));
     assert!(wrong.contains("with [quick]") && wrong.contains("did you mean `rounds`?"), "{wrong}");

@@ -1,8 +1,8 @@
 //! Federations from files and from synthetic laws.
 
 use crate::{Error, Federation};
-use fedkin_core::learner::Output;
 use fedkin_data::{DataError, Registry, Request, Source, Task, TopologySettings, native};
+use fedkin_learner::Output;
 use std::path::Path;
 
 /// Loads or draws the records of a data source ([`data::sources`](crate::data::sources) has those that Fedkin brings).
@@ -31,7 +31,7 @@ pub fn load_over<S: Source>(
     seed: u64,
 ) -> Result<Federation, Error> {
     let registry: &Registry = native();
-    let wrong = |problems: Vec<fedkin_core::params::Problem>| {
+    let wrong = |problems: Vec<fedkin_settings::Problem>| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
         DataError::Config { key: S::NAME.into(), message: all.join("; ") }
     };

@@ -38,15 +38,16 @@
 //!   configs.
 //! - A **method** is a [`method::Algorithm`], or a rule for a family of methods ([`method::Rule`], [`method::Star`]); its
 //!   [`method::Row`] goes into a [`Registry`].
-//! - A **denoiser** is a [`denoise::Denoiser`] with a [`denoise::Row`]; metrics, data sources and partitioners likewise.
+//! - A **transport** is a [`transport::Network`] whose ends carry payloads between nodes: [`Simulation::run_over`].
+//! - A **denoiser** is a [`denoise::Denoiser`] with a [`denoise::DenoiserRow`]; metrics, data sources and partitioners likewise.
 //!
 //! `fedkin_cli::main(&registry)` is the whole command line with these rows, nodes on many machines included, and the crate
 //! `fedkin-harness` puts an own method through conformance and fault tests. The folder `examples` has a program for each.
 //!
 //! # Where things are
 //!
-//! [`core`] is maths and state machines, [`data`] reads and draws records, [`runtime`] brings threads, disks and the
-//! network, [`experiment`] turns configs into runs, comparisons and reports. This crate puts a front before them.
+//! [`rooms`] has the crates below, from kernels to experiments: each says at its top what it is for. This crate puts a front
+//! before them.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod federation;
@@ -56,15 +57,34 @@ mod simulation;
 mod trained;
 
 pub use federation::{load, load_over};
-pub use fedkin_core as core;
-pub use fedkin_core::params::{Kind, Preset};
-pub use fedkin_core::privacy::PrivacySettings;
-pub use fedkin_core::{Dataset, choice, denoise, privacy, record, settings};
+pub use fedkin_config::{Evaluate, Kin, Run};
 pub use fedkin_data as data;
 pub use fedkin_data::{World as Federation, WorldBuilder as FederationBuilder};
-pub use fedkin_experiment as experiment;
-pub use fedkin_experiment::config::{Evaluate, Kin, Run};
-pub use fedkin_experiment::{Control, Error, Finished, Registry, Warning};
-pub use fedkin_runtime as runtime;
+pub use fedkin_graph::denoise;
+pub use fedkin_learner::Dataset;
+pub use fedkin_numeric::record;
+pub use fedkin_privacy as privacy;
+pub use fedkin_privacy::PrivacySettings;
+pub use fedkin_run::{Control, Error, Finished, Registry, Warning};
+pub use fedkin_runtime::transport;
+pub use fedkin_settings::{Kind, Preset, choice, settings};
 pub use simulation::{Round, Rounds, Simulation};
 pub use trained::{Client, Trained};
+
+/// Everything below this front, crate by crate, from the bottom up.
+pub mod rooms {
+    pub use fedkin_config as config;
+    pub use fedkin_data as data;
+    pub use fedkin_deploy as deploy;
+    pub use fedkin_experiment as experiment;
+    pub use fedkin_graph as graph;
+    pub use fedkin_learner as learner;
+    pub use fedkin_measure as measure;
+    pub use fedkin_method as method;
+    pub use fedkin_numeric as numeric;
+    pub use fedkin_privacy as privacy;
+    pub use fedkin_report as report;
+    pub use fedkin_run as run;
+    pub use fedkin_runtime as runtime;
+    pub use fedkin_settings as settings;
+}

@@ -3,8 +3,8 @@
 //! A type names a method, its settings are a struct with defaults: `method::<Pgfl>(PgflSettings::default())`. Reductions
 //! that share the settings of another method are named instead: [`Simulation::method_named`](crate::Simulation::method_named).
 
-pub use fedkin_core::algorithm::registry::{Method, Methods, Row};
-pub use fedkin_core::algorithm::{
+pub use fedkin_method::registry::{Method, Methods, Row};
+pub use fedkin_method::{
     Accept, Admm, AdmmKeys, AgnosticStart, Algorithm, AsStar, Averaging, Batches, Centralized,
     CentralizedSettings, Context, Divisor, Dual, FedAvgSettings, FedBnSettings, FedGlAverageSettings,
     FedGlSettings, FedPnp, FedPnpSettings, FedProxSettings, GFedMtlSettings, GradientScale, GraphSource,
@@ -14,7 +14,7 @@ pub use fedkin_core::algorithm::{
     SingleStepSettings, SolverName, SolverSettings, Star, Statistic, Targets, Tau, TauDecay, Weighting,
 };
 
-use fedkin_core::algorithm as rules;
+use fedkin_method as rules;
 
 /// PGFL: personal models per cluster over a graph of servers.
 pub type Pgfl = Admm<rules::Pgfl>;

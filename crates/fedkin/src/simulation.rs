@@ -4,16 +4,21 @@ use crate::learner::{Family, Known, LearnerKind};
 use crate::method::Method;
 use crate::trained::Trained;
 use crate::{Control, Error, Federation, Finished, PrivacySettings, Registry};
-use fedkin_core::params::Value;
-use fedkin_core::settings::Settings;
+use fedkin_config::{Evaluate, Kin, Parsed, Participation, Run};
 use fedkin_data::Source;
 use fedkin_data::sources::Memory;
-use fedkin_experiment::config::{Evaluate, Kin, Parsed, Participation, Run};
-use fedkin_experiment::{Brought, Plan, Running};
+use fedkin_deploy::{Deployment, Hosts, Roster};
+use fedkin_run::{Brought, Plan, Running, measured};
+use fedkin_runtime::transport::Network;
+use fedkin_settings::{Settings, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Until nodes of one process send again.
+const RESEND: Duration = Duration::from_millis(100);
 
 /// What the run is called in messages, and in a run directory.
 const NAME: &str = "simulation";
@@ -262,6 +267,30 @@ impl Simulation {
             }
         }
         fedkin_experiment::run(&plan, directory, Path::new(""), control)
+    }
+}
+
+impl Simulation {
+    /// Trains on nodes of this process, one for each server and one for each client, that talk over this network only:
+    /// [`Memory`](crate::transport::Memory), or a program's own. The models are those of [`run`](Self::run), to the bit,
+    /// whatever the network loses, doubles or delays. Metrics are taken once, after the last round.
+    pub fn run_over(&self, network: impl Network + 'static) -> Result<Trained, Error> {
+        let plan = self.plan()?;
+        let world = plan.world(0)?;
+        let roster = Roster::of(&plan, &world, &Hosts::Each)?;
+        let mut deployment = Deployment::new(plan, roster)?;
+        // In one process an answer takes no time; what was lost is sent again soon.
+        deployment.resend = deployment.resend.min(RESEND);
+        let deployment = Arc::new(deployment);
+        let state = tempfile::tempdir()
+            .map_err(|error| Error::Usage(format!("no folder for the state of the nodes: {error}")))?;
+        let collected = deployment.over(network, state.path())?;
+        let mut outcome = measured(&deployment.plan, world, Box::new(collected))?;
+        let plan = Arc::new(self.plan()?);
+        match outcome.end.take() {
+            Some((federation, results)) => Ok(Trained::new(plan, (outcome, federation, results))),
+            None => Err(Error::Usage("the nodes left no models".into())),
+        }
     }
 }
 

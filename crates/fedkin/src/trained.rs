@@ -1,13 +1,12 @@
 //! What a simulation has come to.
 
 use crate::{Error, Federation, Warning};
-use fedkin_core::Member;
-use fedkin_core::algorithm::FoundKin;
-use fedkin_core::privacy::Prices;
-use fedkin_core::round::Results;
-use fedkin_experiment::artifacts::models::{Own, models_sha256};
-use fedkin_experiment::predict::{Answer, answers};
-use fedkin_experiment::{Outcome, Plan, PrivacySummary};
+use fedkin_method::round::Results;
+use fedkin_method::{FoundKin, Member};
+use fedkin_privacy::Prices;
+use fedkin_run::artifacts::models::{Own, models_sha256};
+use fedkin_run::predict::{Answer, answers};
+use fedkin_run::{Outcome, Plan, PrivacySummary};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -65,7 +64,7 @@ impl Trained {
 
     /// All metrics after the last round: means over clients, with decibels beside what is shown in them.
     pub fn metrics(&self) -> BTreeMap<String, f64> {
-        fedkin_experiment::final_values(self.plan.registry().metrics(), &self.outcome.metrics).0
+        fedkin_run::final_values(self.plan.registry().metrics(), &self.outcome.metrics).0
     }
 
     /// A metric over the rounds in which it was measured.

@@ -4,7 +4,7 @@
 #[path = "../../../tests/skipped.rs"]
 mod skipped;
 
-use fedkin::runtime::nats::find_broker;
+use fedkin::rooms::runtime::nats::find_broker;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,14 @@ fn own_denoiser_smooths_models() {
     let text = text(&run("own_denoiser", Path::new("."), &[]));
     let decibel: f64 = text.split(' ').nth(1).unwrap().parse().unwrap();
     assert!(decibel < -3.0, "{text}");
+}
+
+#[test]
+fn own_transport_has_the_bits_of_one_process() {
+    let text = text(&run("own_transport", Path::new("."), &[]));
+    let hashes: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once(": ")?.1.trim())).collect();
+    let [alone, over] = hashes[..] else { panic!("{text}") };
+    assert!(alone.len() == 64 && alone == over, "{text}");
 }
 
 /// Counts of twelve clients in two clusters that differ in one coefficient; one column says nothing.

@@ -1,7 +1,6 @@
 //! The library front: what it refuses, what it gives, and that it is the engine of the command line.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-use fedkin::core::settings::Settings;
 use fedkin::data::sources::ClusteredRegression;
 use fedkin::learner::{Logistic, Output, Ridge, Tree};
 use fedkin::method::{
@@ -9,6 +8,7 @@ use fedkin::method::{
     Tau,
 };
 use fedkin::privacy::{BoundSource, Protection};
+use fedkin::rooms::settings::Settings;
 use fedkin::{Control, Evaluate, Federation, PrivacySettings, Simulation};
 use std::sync::atomic::AtomicBool;
 
@@ -37,12 +37,12 @@ fn a_simulation_has_the_bits_of_the_same_config() {
                 name = \"pgfl\"\ninter_cluster = 0.1\n";
     let folder = tempfile::tempdir().unwrap();
     let registry = fedkin::Registry::native();
-    let source = fedkin::experiment::config::Source { name: "same.toml".into(), text: text.into() };
-    let plan = fedkin::experiment::Plan::load(&registry, &source, folder.path(), &[], &[]).unwrap();
+    let source = fedkin::rooms::config::Source { name: "same.toml".into(), text: text.into() };
+    let plan = fedkin::rooms::run::Plan::load(&registry, &source, folder.path(), &[], &[]).unwrap();
     let stop = AtomicBool::new(false);
     let control = Control { stop: &stop, tick: &|| {} };
     let out = folder.path().join("out");
-    let finished = fedkin::experiment::run(&plan, &out, folder.path(), &control).unwrap();
+    let finished = fedkin::rooms::experiment::run(&plan, &out, folder.path(), &control).unwrap();
     assert_eq!(trained.models_sha256(), finished.models_sha256);
     assert_eq!(trained.metrics(), finished.r#final);
     assert_eq!(trained.rounds(), 20);

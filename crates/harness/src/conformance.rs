@@ -4,10 +4,11 @@
 use crate::faults::{Flaw, Mistake, Reference, Scenario, play};
 use crate::misbehaving::Misbehaviour;
 use crate::worlds::{Small, small};
-use fedkin_core::algorithm::registry::{Methods, Row};
-use fedkin_core::params::Value;
-use fedkin_core::privacy::{Refusal, Sampler};
-use fedkin_core::round::{Stopped, Verdict};
+use fedkin_method::Verdict;
+use fedkin_method::registry::{Methods, Row};
+use fedkin_method::round::Stopped;
+use fedkin_privacy::{Refusal, Sampler};
+use fedkin_settings::Value;
 use std::sync::Arc;
 
 /// A run in which some client spoils its part, or all do.

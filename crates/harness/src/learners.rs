@@ -1,12 +1,11 @@
 //! What every learner has to stand, native or of a program's own: what its family says it can do, it does, and what it does
 //! fits together.
 
-use fedkin_core::Dataset;
-use fedkin_core::buffers::Buffers;
-use fedkin_core::learner::{Abilities, Failure, Family, Learner, Output, Share, Terms};
-use fedkin_core::model::neural::Descent;
-use fedkin_core::numeric::{axpy, distance2, norm2, scale};
-use fedkin_core::rng::{PublicRng, Random};
+use fedkin_learner::model::neural::Descent;
+use fedkin_learner::{Abilities, Dataset, Failure, Family, Learner, Output, Share, Terms};
+use fedkin_numeric::buffers::Buffers;
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_numeric::{axpy, distance2, norm2, scale};
 use std::sync::Arc;
 
 /// The weight of the proximal steps.

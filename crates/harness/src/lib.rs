@@ -2,13 +2,13 @@
 //! mistakes; gradients against differences.
 //!
 //! Everything works on a table of methods, native or of a program's own, through the erased machines of
-//! [`fedkin_core::round`]. For tests only: no product build depends on this crate, which turns on the sabotage switches
+//! [`fedkin_method::round`]. For tests only: no product build depends on this crate, which turns on the sabotage switches
 //! of the core.
 //!
 //! ```
-//! use fedkin_core::algorithm::registry;
-//! use fedkin_core::learner::Linear;
-//! use fedkin_core::model::{Loss, Model};
+//! use fedkin_method::registry;
+//! use fedkin_learner::Linear;
+//! use fedkin_learner::model::{Loss, Model};
 //! use fedkin_harness::{Schedules, conformance, faults, learner_suite};
 //! use std::sync::Arc;
 //!
@@ -25,6 +25,7 @@ mod conformance;
 mod faults;
 mod learners;
 mod misbehaving;
+pub mod small;
 pub mod worlds;
 
 pub use conformance::{Case, Ending, cases, conformance};

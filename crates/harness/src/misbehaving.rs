@@ -2,16 +2,17 @@
 //! is spoilt. Methods that are not known here are tried with them as the native ones are.
 
 use crate::worlds::Small;
-use fedkin_core::Dataset;
-use fedkin_core::buffers::Buffers;
-use fedkin_core::hypothesis::Sample;
-use fedkin_core::learner::{
-    Abilities, Failure, Families, Family, Learner, Output, Precision, Pull, Reached, Role, Share, Terms,
+use fedkin_learner::Dataset;
+use fedkin_learner::hypothesis::Sample;
+use fedkin_learner::model::Unsolved;
+use fedkin_learner::model::neural::Descent;
+use fedkin_learner::signals::Smooth;
+use fedkin_learner::{
+    Abilities, Failure, Family, Learner, Output, Precision, Pull, Reached, Role, Share, Terms,
 };
-use fedkin_core::model::Unsolved;
-use fedkin_core::model::neural::Descent;
-use fedkin_core::rng::PublicRng;
-use fedkin_core::signals::Smooth;
+use fedkin_method::Families;
+use fedkin_numeric::buffers::Buffers;
+use fedkin_numeric::rng::PublicRng;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -1,21 +1,18 @@
 //! Small worlds that methods are tried on, and looks at what came out.
 
-use fedkin_core::algorithm::registry::{self, Methods, Row};
-use fedkin_core::algorithm::{Context, Run};
-use fedkin_core::graph::Topology;
-use fedkin_core::hypothesis::Kind;
-use fedkin_core::learner::{
-    Abilities, Families, Family, Graph, Hypotheses, Linear, NetFamily, SoftmaxFamily,
-};
-use fedkin_core::model::neural::{Goal, Layer, Net};
-use fedkin_core::model::{Loss, Model, NetModel, Softmax};
-use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::{Bound, Clip, DpSgd, OneShot, Privacy, Sampler, Unit, Zcdp};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{Fault, Live, Results};
-use fedkin_core::signals::{Records, Smooth};
-use fedkin_core::{Dataset, Entry, Federation};
+use fedkin_graph::Topology;
+use fedkin_learner::hypothesis::Kind;
+use fedkin_learner::model::neural::{Goal, Layer, Net};
+use fedkin_learner::model::{Loss, Model, NetModel, Softmax};
+use fedkin_learner::signals::{Records, Smooth};
+use fedkin_learner::{Abilities, Dataset, Family, Graph, Hypotheses, Linear, NetFamily, SoftmaxFamily};
+use fedkin_method::registry::{self, Methods, Row};
+use fedkin_method::round::{Live, Results, RunFault};
+use fedkin_method::{Context, Entry, Families, Federation, Run};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_privacy::{Bound, Clip, DpSgd, OneShot, Privacy, Sampler, Unit, Zcdp};
 use fedkin_runtime::Threads;
+use fedkin_settings::{Value, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -230,8 +227,8 @@ impl Small {
     }
 
     /// Starts a method on the world as it is, or says why not.
-    pub fn start(&self, name: &str, values: &Values) -> Result<Box<dyn Live>, Fault> {
-        let method = self.row(name).build(values, &self.context).map_err(Fault::Config)?;
+    pub fn start(&self, name: &str, values: &Values) -> Result<Box<dyn Live>, RunFault> {
+        let method = self.row(name).build(values, &self.context).map_err(RunFault::Config)?;
         method.simulate(self.run.clone(), &self.federation, &self.data, Arc::new(Threads))
     }
 }
@@ -239,7 +236,7 @@ impl Small {
 /// Trees, nearest neighbours and ridge models in one federation of clients with a few records each.
 pub fn mixed() -> Families {
     let kinds = [
-        Kind::Tree { leaf: 2, depth: fedkin_core::hypothesis::DEEPEST },
+        Kind::Tree { leaf: 2, depth: fedkin_learner::hypothesis::DEEPEST },
         Kind::Neighbours { count: 2 },
         Kind::Linear(ridge(0.01)),
     ];

@@ -1,17 +1,16 @@
 //! Every native learner passes the suite for learners, and learners that are wrong do not.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-use fedkin_core::Dataset;
-use fedkin_core::buffers::Buffers;
-use fedkin_core::hypothesis::Kind;
-use fedkin_core::learner::Output;
-use fedkin_core::learner::{
+use fedkin_harness::learner_suite;
+use fedkin_learner::hypothesis::Kind;
+use fedkin_learner::model::neural::{Goal, Layer, Net};
+use fedkin_learner::model::{Loss, Model, NetModel, Softmax, Unsolved};
+use fedkin_learner::{
     Abilities, Failure, Family, Groups, Hypotheses, Learner, Linear, NetFamily, Reached, Regulariser,
     SoftmaxFamily, Terms,
 };
-use fedkin_core::model::neural::{Goal, Layer, Net};
-use fedkin_core::model::{Loss, Model, NetModel, Softmax, Unsolved};
-use fedkin_harness::learner_suite;
+use fedkin_learner::{Dataset, Output};
+use fedkin_numeric::buffers::Buffers;
 use std::sync::Arc;
 
 const COLUMNS: usize = 4;

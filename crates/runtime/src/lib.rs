@@ -1,11 +1,13 @@
-//! Drives the machines of `fedkin-core`: in one process on all cores, or on many machines.
+//! Drives the machines of `fedkin-method`: in one process on all cores, or on many machines.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+#[cfg(feature = "nats")]
 pub mod nats;
 pub mod node;
-mod shelf;
+mod spill;
 pub mod store;
 mod threads;
+pub mod transport;
 
-pub use shelf::file_shelf;
+pub use spill::file_spill;
 pub use threads::Threads;

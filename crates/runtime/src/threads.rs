@@ -1,6 +1,6 @@
 //! The threads of a process, for the machines of the core.
 
-use fedkin_core::round::{Job, Pool};
+use fedkin_method::round::{Job, Pool};
 use rayon::prelude::*;
 
 /// The pool of rayon that the caller is in: all cores, or those of `ThreadPool::install`.

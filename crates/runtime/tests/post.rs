@@ -172,8 +172,8 @@ async fn a_late_start_gets_the_last_payload_of_every_slot_and_no_older_one() {
 async fn a_client_waits_for_the_stream_and_loses_nothing() {
     let (_dir, broker) = broker();
     let early = client(&broker, "early").await;
-    early.send(&Token::of("s"), "hello", "old".into()).unwrap();
-    early.send(&Token::of("s"), "hello", "new".into()).unwrap();
+    early.send(&Token::of("s"), "hello", Bytes::from("old")).unwrap();
+    early.send(&Token::of("s"), "hello", Bytes::from("new")).unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(early.counters().sent, 0);
     let mut server = server(&broker, "s").await;

@@ -3,21 +3,19 @@
 //! twice, and the run ends with the bytes of the run in which nobody died.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-mod common;
+use fedkin_harness::small as common;
 
 use common::{names, records, world};
-use fedkin_core::algorithm::registry::Method;
-use fedkin_core::algorithm::{Admm, Algorithm, Pgfl};
-use fedkin_core::graph::Topology;
-use fedkin_core::model::{Loss, Model};
-use fedkin_core::privacy::{Chain, ChainLine, Privacy, Sampler, Unit, Zcdp};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{
+use fedkin_graph::Topology;
+use fedkin_learner::model::{Loss, Model};
+use fedkin_method::registry::Method;
+use fedkin_method::round::{
     ClientNode, Effect, Envelope, Message, Mode, Peer, Record, Scratch, Server, ServerNode, Setting,
-    sent_digest,
 };
-use fedkin_core::{Entry, Federation, Member};
-use fedkin_runtime::store::{Commit, Fault, Secret, ShakyDisk, Vault};
+use fedkin_method::{Admm, Algorithm, Entry, Federation, Member, Pgfl};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_privacy::{Chain, ChainLine, Privacy, Sampler, Unit, Zcdp, sent_digest};
+use fedkin_runtime::store::{Commit, DiskFault, Secret, ShakyDisk, Vault};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -191,7 +189,7 @@ impl<A: Algorithm> Play<A> {
     fn recorded(&self) -> Result<(), String> {
         let member = self.member();
         for (step, up) in &self.outcome.left {
-            let sent = sent_digest(&member, *step, Some(up));
+            let sent = sent_digest(member.id, member.server, *step, Some(up));
             if !self.outcome.lines.iter().any(|line| line.sent == sent && line.step == *step) {
                 return Err(format!("the release of step {step} left and is not in the ledger"));
             }
@@ -216,7 +214,7 @@ impl<A: Algorithm> Play<A> {
 
     fn send(&mut self, envelope: Envelope, heard: bool) -> Result<(), String> {
         if let (Peer::Client(0), Message::Up(up, _)) = (envelope.from, &envelope.message) {
-            let before = self.outcome.left.entry(envelope.step).or_insert_with(|| up.clone());
+            let before = self.outcome.left.entry(envelope.step).or_insert_with(|| up.to_vec());
             if before != up {
                 return Err(format!("two different uploads left in step {}", envelope.step));
             }
@@ -271,7 +269,7 @@ impl<A: Algorithm> Play<A> {
                     let commit = Commit { client: NAME, fingerprint, state: &state, lines: &lines };
                     let begun = self.disk.operations();
                     if let Moment::Commit(operation) = moment {
-                        self.disk.fail_after(operation, Fault::Crash);
+                        self.disk.fail_after(operation, DiskFault::Crash);
                     }
                     let mut ended = vault.commit(&RUN, &[commit]);
                     let committed = self.disk.operations();
@@ -281,7 +279,7 @@ impl<A: Algorithm> Play<A> {
                         return Ok(());
                     }
                     if let (Moment::Compact(operation), Ok(())) = (moment, &ended) {
-                        self.disk.fail_after(operation, Fault::Crash);
+                        self.disk.fail_after(operation, DiskFault::Crash);
                     }
                     if ended.is_ok() {
                         ended = vault.compact();

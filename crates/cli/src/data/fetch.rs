@@ -3,7 +3,7 @@
 use super::{Fetch, list::folder};
 use crate::failure::Failure;
 use crate::output::{self, Facts};
-use fedkin::data::{FetchNews, FetchRequest, native};
+use fedkin::rooms::data::{FetchNews, FetchRequest, native};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -37,7 +37,7 @@ pub(crate) fn fetch(args: &Fetch) -> Result<(), Failure> {
     }
     let (mut there, mut fetched) = (Vec::new(), Vec::new());
     let request = FetchRequest { known, to: &to, from: args.from.as_deref() };
-    let result = fedkin::data::fetch(&request, &mut |news| match news {
+    let result = fedkin::rooms::data::fetch(&request, &mut |news| match news {
         FetchNews::There(file) => there.push(file.to_string()),
         FetchNews::Verified(file) => fetched.push(file.to_string()),
         FetchNews::Bytes(file, count, total) => {

@@ -4,8 +4,8 @@ use super::List;
 use crate::failure::Failure;
 use crate::ledger::aligned;
 use crate::output::{self, BAD, DOUBT, FAINT, Facts, GOOD, paint};
-use fedkin::data::catalogue::{Form, Known, Presence, content_sum};
-use fedkin::data::native;
+use fedkin::rooms::data::catalogue::{Form, Known, Presence, content_sum};
+use fedkin::rooms::data::native;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ fn entries(form: &'static Form, data: Option<&Path>, check: bool) -> Vec<Entry> 
         let folder = data?.join(form.folder);
         [folder.join(name), folder.join(format!("{name}.gz"))].into_iter().find(|path| path.is_file())
     };
-    let entry = |file: &'static fedkin::data::catalogue::KnownFile| {
+    let entry = |file: &'static fedkin::rooms::data::catalogue::KnownFile| {
         let there = path(file.name);
         let sha256 = Some(file.sha256).filter(|sum| !sum.is_empty());
         let verified = there

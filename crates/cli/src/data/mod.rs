@@ -7,7 +7,7 @@ mod partition;
 
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
-use fedkin::experiment::Registry;
+use fedkin::rooms::run::Registry;
 use std::path::PathBuf;
 
 /// What `fedkin data` can do.

@@ -2,10 +2,10 @@
 
 use super::{Communities, names};
 use crate::failure::Failure;
-use crate::number::plain;
 use crate::output::{self, Facts, count};
-use fedkin::core::graph::communities::Louvain;
-use fedkin::experiment::topologies::{Community, Divided, labels, read};
+use fedkin::rooms::graph::communities::Louvain;
+use fedkin::rooms::report::number::plain;
+use fedkin::rooms::run::topologies::{Community, Divided, labels, read};
 use std::fmt::Write as _;
 
 /// So many communities, and names of each, are shown; the JSON has all.

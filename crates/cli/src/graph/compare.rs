@@ -2,9 +2,9 @@
 
 use super::Compare;
 use crate::failure::Failure;
-use crate::number::plain;
 use crate::output::{self, Facts};
-use fedkin::experiment::topologies::{Found, read};
+use fedkin::rooms::report::number::plain;
+use fedkin::rooms::run::topologies::{Found, read};
 
 /// Judges a graph by the true one.
 pub(crate) fn compare(args: &Compare) -> Result<(), Failure> {

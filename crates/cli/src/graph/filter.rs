@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::output::{self, Facts};
 use crate::privacy::size;
 use clap::Args;
-use fedkin::core::denoise::{Denoisers, Prepared, Row, Strength, Way};
-use fedkin::core::graph::Sparse;
-use fedkin::experiment::artifacts::atomic;
+use fedkin::rooms::graph::Sparse;
+use fedkin::rooms::graph::denoise::{DenoiserRow, Denoisers, Prepared, Strength, Way};
+use fedkin::rooms::run::artifacts::atomic;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ pub(crate) struct Filter {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct FilteredJson<'a> {
     signal: Vec<&'a [f64]>,
     filter: &'static str,
     method: &'static str,
@@ -79,7 +79,7 @@ struct Shown<'a> {
 
 impl Filter {
     /// The strength, where all that the filter needs is given and nothing else.
-    fn strength(&self, row: &Row) -> Result<Strength, Failure> {
+    fn strength(&self, row: &DenoiserRow) -> Result<Strength, Failure> {
         let given = [
             ("beta1", self.beta1.is_some()),
             ("beta2", self.beta2.is_some()),
@@ -155,10 +155,10 @@ pub(crate) fn filter(denoisers: &Denoisers, args: &Filter) -> Result<(), Failure
     let values = operator.apply_matrix(&signal.values).map_err(usage)?;
     let result = Matrix { values, ..signal };
     if let Some(out) = &args.out {
-        atomic::write(out, result.text().as_bytes()).map_err(fedkin::experiment::Error::from)?;
+        atomic::write(out, result.text().as_bytes()).map_err(fedkin::rooms::run::Error::from)?;
     }
     if args.json {
-        return output::json(&Shown {
+        return output::json(&FilteredJson {
             signal: result.nested(),
             filter: row.name,
             method: operator.way(),

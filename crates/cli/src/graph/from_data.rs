@@ -2,18 +2,18 @@
 
 use super::names;
 use crate::failure::Failure;
-use crate::number::plain;
 use crate::output::{self, Facts, count};
 use crate::privacy::size;
 use clap::{Args, ValueEnum};
-use fedkin::core::graph::Weighted;
-use fedkin::core::graph::similarity::{self, NEIGHBOURS, Points, WEAK};
-use fedkin::core::params::suggest;
-use fedkin::data::npz::Npz;
-use fedkin::data::table::{Cells, Column, Table};
-use fedkin::data::{DataError, csv, parquet};
-use fedkin::experiment::artifacts::atomic;
-use fedkin::experiment::topologies::{Named, write};
+use fedkin::rooms::data::npz::Npz;
+use fedkin::rooms::data::table::{Cells, Column, Table};
+use fedkin::rooms::data::{DataError, csv, parquet};
+use fedkin::rooms::graph::Weighted;
+use fedkin::rooms::graph::similarity::{self, NEIGHBOURS, Points, WEAK};
+use fedkin::rooms::report::number::plain;
+use fedkin::rooms::run::artifacts::atomic;
+use fedkin::rooms::run::topologies::{Named, write};
+use fedkin::rooms::settings::suggest;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -103,7 +103,7 @@ struct Read {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct GraphJson<'a> {
     nodes: &'a [String],
     sizes: Vec<usize>,
     kind: &'static str,
@@ -133,7 +133,7 @@ pub(crate) fn from_data(args: &FromData) -> Result<(), Failure> {
             text.push_str(&records.count.to_string());
             text.push('\n');
         }
-        atomic::write(path, text.as_bytes()).map_err(fedkin::experiment::Error::from)?;
+        atomic::write(path, text.as_bytes()).map_err(fedkin::rooms::run::Error::from)?;
     }
     if let Some(out) = &args.out {
         write(out, &named)?;
@@ -146,7 +146,7 @@ pub(crate) fn from_data(args: &FromData) -> Result<(), Failure> {
     let edges = named.graph.edges(0.0).count();
     if args.json {
         let adjacency = named.graph.adjacency();
-        return output::json(&Shown {
+        return output::json(&GraphJson {
             nodes: &named.nodes,
             sizes: records.iter().map(|records| records.count).collect(),
             kind,
@@ -304,7 +304,7 @@ fn archive(args: &FromData) -> Result<Read, Failure> {
     let mut npz = Npz::open(&args.file)?;
     let names = npz.names();
     let wrong = |message: String| Failure::Usage(format!("{}: {message}", args.file.display()));
-    let mut array = |name: &str, what: &str| -> Result<fedkin::data::array::Array, Failure> {
+    let mut array = |name: &str, what: &str| -> Result<fedkin::rooms::data::array::Array, Failure> {
         if !names.iter().any(|known| known == name) {
             let known = names.join(", ");
             return Err(wrong(format!("there is no array {name:?} for the {what}; the archive has {known}")));

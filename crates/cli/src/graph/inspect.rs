@@ -3,16 +3,16 @@
 use super::{Inspect, names};
 use crate::failure::Failure;
 use crate::ledger::aligned;
-use crate::number::plain;
 use crate::output::{self, DOUBT, Facts, count, paint};
-use fedkin::experiment::topologies::{Summary, read};
+use fedkin::rooms::report::number::plain;
+use fedkin::rooms::run::topologies::{Summary, read};
 use serde::Serialize;
 
 /// So many eigenvalues, pieces and names are shown; the JSON has all.
 const SHOWN: usize = 8;
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct InspectedJson<'a> {
     graphs: &'a [Summary],
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn inspect(args: &Inspect) -> Result<(), Failure> {
         graphs.push(Summary::of(&file.display().to_string(), &read(file)?, args.threshold));
     }
     if args.json {
-        return output::json(&Shown { graphs: &graphs });
+        return output::json(&InspectedJson { graphs: &graphs });
     }
     match graphs.as_slice() {
         [graph] => output::say(&one(graph)),
@@ -94,7 +94,7 @@ fn table(graphs: &[Summary]) -> String {
     let rows: Vec<Vec<String>> = graphs
         .iter()
         .map(|graph| {
-            let value = |pick: fn(&fedkin::experiment::topologies::Spectrum) -> f64| {
+            let value = |pick: fn(&fedkin::rooms::run::topologies::Spectrum) -> f64| {
                 graph.spectrum.as_ref().map_or_else(String::new, |spectrum| plain(pick(spectrum)))
             };
             vec![

@@ -2,15 +2,15 @@
 
 use crate::failure::Failure;
 use crate::ledger::aligned;
-use crate::number::{digits, plain};
 use crate::output::{self, DOUBT, Facts, count, paint, wrapped};
 use crate::privacy::{positive, size};
 use crate::progress::watched_by;
 use clap::Args;
-use fedkin::experiment::learning::{
+use fedkin::rooms::experiment::learning::{
     Degrees, Folder, Input, Learnt, Protected, Settings, Shield, Sources, Summary, learn as work,
     selection_fits,
 };
+use fedkin::rooms::report::number::{digits, plain};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ fn delta(text: &str) -> Result<f64, String> {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct LearntJson<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
     out: Option<&'a PathBuf>,
@@ -162,7 +162,7 @@ pub(crate) fn learn(args: &Learn) -> Result<(), Failure> {
         folder.write(&mut learnt)?;
     }
     if args.json {
-        output::json(&Shown { summary: &learnt.summary, out: args.out.as_ref() })?;
+        output::json(&LearntJson { summary: &learnt.summary, out: args.out.as_ref() })?;
         output::warn_aside(&learnt.summary.warnings);
         return Ok(());
     }

@@ -1,9 +1,9 @@
 //! Matrices of numbers from plain files: CSV without a header, or NPZ.
 
 use crate::failure::Failure;
-use fedkin::core::graph::{Weighted, pairs};
-use fedkin::data::npz::Npz;
-use fedkin::experiment::topologies::{Named, read as read_graph};
+use fedkin::rooms::data::npz::Npz;
+use fedkin::rooms::graph::{Weighted, pairs};
+use fedkin::rooms::run::topologies::{Named, read as read_graph};
 use std::path::Path;
 
 /// A matrix row by row.

@@ -3,15 +3,14 @@
 
 use super::runtime;
 use super::supervise::{Change, Node, sweep};
-use crate::args;
 use crate::failure::Failure;
-use crate::input;
-use crate::output;
-use crate::progress;
-use fedkin::experiment::deploy::{Deployment, Hosts, NodeConfig, Roster};
-use fedkin::experiment::{Claim, Claimed, Error, Finished, Plan, Warning};
-use fedkin::runtime::nats::{Broker, Token, Watcher};
-use fedkin::runtime::node::NodeStatus;
+use crate::{args, input, output, progress};
+use fedkin::rooms::data::atomic;
+use fedkin::rooms::deploy::{Deployment, Hosts, NodeConfig, Roster};
+use fedkin::rooms::experiment;
+use fedkin::rooms::run::{Claim, Claimed, Error, Finished, Plan, Warning};
+use fedkin::rooms::runtime::nats::{Broker, Token, Watcher};
+use fedkin::rooms::runtime::node::NodeStatus;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -24,7 +23,7 @@ const PROGRESS: Duration = Duration::from_millis(500);
 
 /// Runs a plan on nodes and writes the run directory as one process would.
 pub(crate) fn launch(args: &args::Run, plan: Plan, out: &Path, anchor: &Path) -> Result<Finished, Failure> {
-    let claimed = match fedkin::experiment::claim(&plan, out)? {
+    let claimed = match fedkin::rooms::run::claim(&plan, out)? {
         Claim::Complete(done) => return Ok(*done),
         Claim::Open(claimed) => claimed,
     };
@@ -43,7 +42,7 @@ pub(crate) fn launch(args: &args::Run, plan: Plan, out: &Path, anchor: &Path) ->
     let world = plan.world(0)?;
     // While there is a mark, nodes have left state for this config and these data, which others must not find.
     let mark = out.join("checkpoints").join("nodes.bin");
-    let data = hex(&world.fingerprint);
+    let data = hex::encode(world.fingerprint);
     if let Ok(before) = std::fs::read_to_string(&mark)
         && before.trim() != data
     {
@@ -98,11 +97,11 @@ fn finish(
     claimed: &Claimed,
     deployment: &Deployment,
     anchor: &Path,
-    world: fedkin::data::World,
-    collected: fedkin::experiment::deploy::Collected,
+    world: fedkin::rooms::data::World,
+    collected: fedkin::rooms::deploy::Collected,
     warnings: Vec<Warning>,
 ) -> Result<Finished, Error> {
-    claimed.complete(&deployment.plan, anchor, world, Box::new(collected), warnings)
+    claimed.complete(&deployment.plan, anchor, world, Box::new(collected), warnings, &experiment::draw)
 }
 
 /// Writes the files of all nodes; a client node's file comes after those of the servers.
@@ -155,18 +154,9 @@ fn write(
     Ok(files)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 /// Writes a file in one step: whoever is killed in the middle leaves the old one.
 fn place(path: &Path, text: &str) -> Result<(), Failure> {
-    let unfinished = path.with_extension("unfinished");
-    std::fs::write(&unfinished, text)
-        .and_then(|()| std::fs::rename(&unfinished, path))
+    atomic::write(path, text.as_bytes())
         .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))
 }
 
@@ -179,8 +169,7 @@ fn processes_of(
     let logs = folder.join("logs");
     std::fs::create_dir_all(&logs)
         .map_err(|error| Failure::Usage(format!("cannot create {}: {error}", logs.display())))?;
-    let is_client =
-        |config: &NodeConfig| matches!(config.kind, fedkin::experiment::deploy::NodeKind::Client(_));
+    let is_client = |config: &NodeConfig| matches!(config.kind, fedkin::rooms::deploy::NodeKind::Client(_));
     let (clients, servers): (Vec<_>, Vec<_>) = files.iter().partition(|(_, config)| is_client(config));
     let mut nodes = Vec::new();
     for process in 0..server_processes {
@@ -201,7 +190,7 @@ fn watch(
     nodes: &mut [Node],
     broker: &mut Option<Broker>,
     url: &str,
-    control: &fedkin::experiment::Control<'_>,
+    control: &fedkin::rooms::run::Control<'_>,
 ) -> Result<(), Failure> {
     let runtime = runtime()?;
     let mut config = deployment.post(&files[0].1);

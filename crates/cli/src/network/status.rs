@@ -1,14 +1,13 @@
 //! `fedkin status`: who is alive, how far the run is, what was spent.
 
 use super::runtime;
-use crate::args;
 use crate::failure::Failure;
-use crate::number;
-use crate::output;
-use fedkin::experiment::Registry;
-use fedkin::experiment::deploy::{Deployment, NodeConfig, NodeKind};
-use fedkin::runtime::nats::{PostError, Token, Watcher};
-use fedkin::runtime::node::{NodeStatus, ServerStatus};
+use crate::{args, output};
+use fedkin::rooms::deploy::{Deployment, NodeConfig, NodeKind};
+use fedkin::rooms::report::number;
+use fedkin::rooms::run::Registry;
+use fedkin::rooms::runtime::nats::{PostError, Token, Watcher};
+use fedkin::rooms::runtime::node::{NodeStatus, ServerStatus};
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -23,7 +22,7 @@ struct Said {
 }
 
 #[derive(Debug, Serialize)]
-struct Told {
+struct StatusJson {
     run: String,
     rounds: u32,
     /// Steps between the server that is furthest and the one that is least far.
@@ -58,14 +57,15 @@ pub(crate) fn status(registry: &Registry, args: &args::Status) -> Result<(), Fai
     let steps = || nodes.iter().flat_map(|said| &said.status).flat_map(|status| &status.servers);
     let most = steps().map(|server| server.step).max().unwrap_or(0);
     let least = steps().map(|server| server.step).min().unwrap_or(0);
-    let told = Told { run: deployment.run_id(), rounds: deployment.run.rounds, lag: most - least, nodes };
+    let told =
+        StatusJson { run: deployment.run_id(), rounds: deployment.run.rounds, lag: most - least, nodes };
     if args.json {
         return output::json(&told);
     }
     output::say(&text(&told))
 }
 
-fn text(told: &Told) -> String {
+fn text(told: &StatusJson) -> String {
     let mut text = format!("run {}, {} rounds, lag {}\n\n", told.run, told.rounds, told.lag);
     let width = told.nodes.iter().map(|said| said.node.chars().count()).max().unwrap_or(0).max(6);
     let _ = writeln!(

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 
 /// How often one process may be killed before the run is given up.
 const RESTARTS: u32 = 100;
-/// Set for processes that end with their launcher.
-pub(crate) const LAUNCHED: &str = "FEDKIN_LAUNCHED";
 
 /// A process of a run.
 pub(crate) struct Node {
@@ -53,7 +51,7 @@ impl Node {
             command.arg("--config").arg(config);
         }
         // Closed when this process ends, however it ends.
-        command.env(LAUNCHED, "1").stdin(Stdio::piped());
+        command.env(fedkin_node::LAUNCHED, "1").stdin(Stdio::piped());
         let child = command.stdout(Stdio::null()).stderr(log).spawn().map_err(wrong)?;
         self.child = Some(child);
         Ok(())

@@ -6,8 +6,8 @@ mod price;
 use crate::failure::Failure;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
-use fedkin::core::privacy::Neighbours;
-use fedkin::experiment::Registry;
+use fedkin::rooms::privacy::Neighbours;
+use fedkin::rooms::run::Registry;
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use super::{Planned, above};
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, BAD, DOUBT, Facts, STRONG, count, paint};
-use fedkin::experiment::{ClientForecast, Forecast, Plan, Registry};
+use fedkin::rooms::run::{ClientForecast, Forecast, Plan, Registry};
 use std::fmt::Write as _;
 
 /// Shows what a config will spend.

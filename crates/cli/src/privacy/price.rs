@@ -3,7 +3,7 @@
 use super::{Convert, Relation, Releases, above, below};
 use crate::failure::Failure;
 use crate::output::{self, Facts};
-use fedkin::core::privacy::{
+use fedkin::rooms::privacy::{
     Sampled, delta_of_gaussian, delta_of_zcdp, epsilon_of_gaussian, epsilon_of_zcdp, gaussian_sigma,
     gaussian_zcdp_of_epsilon, textbook_epsilon, zcdp_of_epsilon,
 };

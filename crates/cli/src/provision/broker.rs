@@ -1,7 +1,7 @@
 //! The broker's address and its config.
 
 use crate::failure::Failure;
-use fedkin::runtime::nats::{Access, broker_accounts};
+use fedkin::rooms::runtime::nats::{Access, broker_accounts};
 use std::net::IpAddr;
 
 /// Where the broker listens, and by which names its certificate is known.

@@ -1,8 +1,8 @@
 //! Writing a deployment: keys are created once and never written over.
 
 use crate::failure::Failure;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use fedkin::rooms::data::atomic;
+use std::fs;
 use std::path::Path;
 
 /// What became of a file.
@@ -31,12 +31,7 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<Written, Failure> {
     if before.as_deref() == Some(text.as_bytes()) {
         return Ok(Written::Kept);
     }
-    let mut name = path.as_os_str().to_os_string();
-    name.push(".tmp");
-    let unfinished = std::path::PathBuf::from(name);
-    fs::write(&unfinished, text)
-        .and_then(|()| fs::rename(&unfinished, path))
-        .map_err(|error| failed(path, &error))?;
+    atomic::write(path, text.as_bytes()).map_err(|error| failed(path, &error))?;
     Ok(if before.is_some() { Written::Updated } else { Written::New })
 }
 
@@ -47,16 +42,5 @@ pub(crate) fn write_once(path: &Path, text: &str, force: bool) -> Result<Written
 
 /// Creates a file that only its owner may read; one that is there is an error.
 pub(crate) fn write_key(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let mut file = options.open(path).map_err(|error| failed(path, &error))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
-        let _ = fs::remove_file(path);
-        failed(path, &error)
-    })
+    atomic::write_new_private(path, text.as_bytes()).map_err(|error| failed(path, &error))
 }

@@ -5,19 +5,18 @@ mod certificates;
 mod files;
 mod units;
 
-use crate::args;
 use crate::failure::Failure;
-use crate::input;
 use crate::output::{self, Facts, count};
+use crate::{args, input};
 use broker::Address;
 use certificates::{Authority, Role};
-use fedkin::core::params::Value;
-use fedkin::experiment::config::{Override, quoted};
-use fedkin::experiment::deploy::{Deployment, Hosts, Roster};
-use fedkin::experiment::{Plan, Registry};
-use fedkin::runtime::nats::{
+use fedkin::rooms::config::{Override, quoted};
+use fedkin::rooms::deploy::{Deployment, Hosts, Roster};
+use fedkin::rooms::run::{Plan, Registry};
+use fedkin::rooms::runtime::nats::{
     ACCOUNT_API, Access, Permissions, Token, client_permissions, server_permissions,
 };
+use fedkin::rooms::settings::Value;
 use files::{Written, folder, write_once, write_text};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

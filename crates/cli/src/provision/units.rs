@@ -18,7 +18,7 @@ pub(crate) fn systemd() -> Vec<(&'static str, String)> {
              # A node that finds no broker ends, and is started again for as long as it takes.\n\
              StartLimitIntervalSec=0\n\n\
              [Service]\nUser=fedkin\nWorkingDirectory={HOME}/%i\n\
-             ExecStart=/usr/local/bin/fedkin {kind} --config {HOME}/%i/node.toml\n\
+             ExecStart=/usr/local/bin/fedkin-node {kind} --config {HOME}/%i/node.toml\n\
              Restart=on-failure\nRestartSec=5\nReadWritePaths={HOME}/%i\n{hardened}\n\
              [Install]\nWantedBy=multi-user.target\n"
         )
@@ -41,7 +41,7 @@ pub(crate) fn systemd() -> Vec<(&'static str, String)> {
 pub(crate) fn compose(address: &Address, nodes: &[Node], records: Option<&Path>) -> String {
     let mut text = "# All nodes on one machine. Written by `fedkin provision`, which writes it again.\n\
                     #   docker compose up\n\
-                    # FEDKIN_IMAGE names the image that holds the fedkin program.\n\
+                    # FEDKIN_IMAGE names the image whose program is fedkin-node.\n\
                     services:\n  \
                     broker:\n    image: ${NATS_IMAGE:-nats:2}\n    command: [\"-c\", \"nats.conf\"]\n    \
                     working_dir: /broker\n    volumes: [\"./broker:/broker\"]\n    network_mode: host\n    \
@@ -60,7 +60,7 @@ pub(crate) fn compose(address: &Address, nodes: &[Node], records: Option<&Path>)
         let version = env!("CARGO_PKG_VERSION");
         let _ = write!(
             text,
-            "  {kind}-{token}:\n    image: ${{FEDKIN_IMAGE:-fedkin:{version}}}\n    \
+            "  {kind}-{token}:\n    image: ${{FEDKIN_IMAGE:-fedkin-node:{version}}}\n    \
              command: [\"{kind}\", \"--config\", \"/node/node.toml\"]\n    volumes: [{volumes}]\n    \
              network_mode: host\n    depends_on: [broker]\n    restart: on-failure\n"
         );
@@ -91,7 +91,7 @@ pub(crate) fn page(address: &Address, run: &str, nodes: &[Node], data: &str) -> 
         let whose = whose.replace('|', "\\|");
         let _ = writeln!(
             text,
-            "| `nodes/{token}` | {whose}, as `{HOME}/{token}` | `fedkin {kind} --config node.toml` |"
+            "| `nodes/{token}` | {whose}, as `{HOME}/{token}` | `fedkin-node {kind} --config node.toml` |"
         );
     }
     let _ = write!(
@@ -101,6 +101,7 @@ pub(crate) fn page(address: &Address, run: &str, nodes: &[Node], data: &str) -> 
          2. {data}\n\
          3. Start the broker, then the nodes in any order: they wait for each other.\n\n\
          Nodes dial out to {} and nothing dials them; only the broker needs an open port.\n\n\
+         `fedkin-node` is the small program of servers and hosts; `fedkin server` and `fedkin client` do the same.\n\n\
          With systemd, on each machine, with the programs in `/usr/local/bin`:\n\n\
          ```sh\n\
          useradd --system fedkin && chown -R fedkin: {HOME}\n\

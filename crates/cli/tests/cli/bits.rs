@@ -17,6 +17,6 @@ fn every_method_has_the_bits_that_were_recorded() {
         runs += 1;
     }
     assert_eq!(runs, 90);
-    let all = fedkin_core::algorithm::registry::native();
+    let all = fedkin_method::registry::native();
     assert!(all.names().all(|name| methods.contains(name)), "{methods:?}");
 }

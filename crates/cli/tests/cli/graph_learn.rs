@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 const GOLDEN: [(&str, &str); 3] = [
-    ("d5_i2.json", include_str!("../../../runtime/tests/golden/d5_i2.json")),
-    ("d8_i3.json", include_str!("../../../runtime/tests/golden/d8_i3.json")),
-    ("d8_i3_fused.json", include_str!("../../../runtime/tests/golden/d8_i3_fused.json")),
+    ("d5_i2.json", include_str!("../../../method/tests/golden/d5_i2.json")),
+    ("d8_i3.json", include_str!("../../../method/tests/golden/d8_i3.json")),
+    ("d8_i3_fused.json", include_str!("../../../method/tests/golden/d8_i3_fused.json")),
 ];
 
 fn number(value: &Value) -> f64 {

@@ -75,7 +75,7 @@ fn sampling_names_its_neighbours() {
     ];
     let replaced = bench.json(&arguments);
     let removed = bench.json(&[&arguments[..], &["--neighbours", "add-remove"]].concat());
-    let grid = include_str!("../../../core/tests/oracles/dp_accounting.csv");
+    let grid = include_str!("../../../privacy/tests/oracles/dp_accounting.csv");
     let line = grid.lines().find_map(|line| line.strip_prefix("renyi,1.1,10000,0.01,1e-05,")).unwrap();
     near(&removed, "epsilon", line.parse().unwrap(), 1e-6);
     assert_eq!((&removed["neighbours"], &replaced["neighbours"]), (&"add-remove".into(), &"replace".into()));

@@ -2,7 +2,7 @@
 
 use crate::site::{PATIENCE, Proc, Site, alone, eventually, plan};
 use fedkin_data::World;
-use fedkin_experiment::artifacts::models::Models;
+use fedkin_run::artifacts::models::Models;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;

@@ -99,7 +99,7 @@ async fn a_full_disk_halts_a_node_until_there_is_space_and_changes_nothing() {
         ("server-000".to_string(), of_server.path().to_path_buf()),
         ("host-0".to_string(), of_host.path().to_path_buf()),
     ]);
-    let blocks = |names: &[String]| fedkin_experiment::deploy::Hosts::Blocks(4).assign(names);
+    let blocks = |names: &[String]| fedkin_deploy::Hosts::Blocks(4).assign(names);
     let Some(site) = Site::with(&experiment, blocks, &states) else { return };
     let expected = site.alone();
     let mut server = site.start(&["server-000"]);

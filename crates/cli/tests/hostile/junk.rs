@@ -2,7 +2,7 @@
 
 use crate::rogue::{Rogue, Seen};
 use crate::site::{SMALL, Site};
-use fedkin_core::round::{Envelope, Message, seal};
+use fedkin_method::round::{Envelope, Message, seal};
 
 const MIB: u64 = 1 << 20;
 /// A node may hold 128 MiB of payloads that are being put together; the rest is for what is under way.
@@ -58,7 +58,7 @@ async fn junk_is_dropped_and_named_the_run_goes_on_and_memory_stays_bounded() {
                 rogue.bytes(0, frame).await;
             }
             2 => {
-                let mut payload = seal(&rogue.run, &answers);
+                let mut payload = seal(&rogue.run, &answers).to_bytes().to_vec();
                 rogue.payload(0, payload[..payload.len() - 3].to_vec());
                 incident(&rogue, "damaged or truncated").await;
                 payload[0] = 7;
@@ -74,7 +74,7 @@ async fn junk_is_dropped_and_named_the_run_goes_on_and_memory_stays_bounded() {
                 let ancient: Vec<Envelope> =
                     answers.iter().map(|answer| Envelope { step: 0, ..answer.clone() }).collect();
                 rogue.say(&ancient);
-                server.await_line(&[("client", site.client(rogues[0])), ("reason", "wrong round")]);
+                server.await_line(&[("client", site.client(rogues[0])), ("reason", "wrong step")]);
             }
             // Silence.
             4 => {}
@@ -110,7 +110,7 @@ async fn junk_is_dropped_and_named_the_run_goes_on_and_memory_stays_bounded() {
             8 => {
                 // Few bytes that claim, or are, very many envelopes.
                 let got = Envelope { message: Message::Got, ..answers[0].clone() };
-                let one = seal(&rogue.run, std::slice::from_ref(&got));
+                let one = seal(&rogue.run, std::slice::from_ref(&got)).to_bytes();
                 let mut many = one[..38].to_vec();
                 many[34..38].copy_from_slice(&u32::MAX.to_le_bytes());
                 many.resize(60_000_000, 0);
@@ -164,7 +164,7 @@ async fn junk_is_dropped_and_named_the_run_goes_on_and_memory_stays_bounded() {
             [("message", "step closed without some"), ("missing", site.client(client)), ("values", "3")];
         servers[0].must_have_said(&fields);
     }
-    servers[0].must_have_said(&[("message", "upload rejected"), ("reason", "wrong round")]);
+    servers[0].must_have_said(&[("message", "upload rejected"), ("reason", "wrong step")]);
     let models = site.models(&["host-0", "host-2", "host-3"]);
     assert!(models.values().flatten().all(|value| value.abs() < 1e3), "{models:?}");
 }

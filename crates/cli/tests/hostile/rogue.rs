@@ -1,10 +1,10 @@
 //! A client host in the hands of the test: it computes as a real one does, and says what it likes.
 
 use crate::site::{PATIENCE, Site, token};
-use async_nats::ConnectOptions;
-use async_nats::jetstream;
-use fedkin_core::round::{ClientMachines, Effect, Envelope, Message, Note, Peer, seal};
+use async_nats::{ConnectOptions, jetstream};
+use fedkin_method::round::{ClientMachines, Effect, Envelope, Message, Note, Peer, seal};
 use fedkin_runtime::nats::{Event, Post, subjects};
+use fedkin_runtime::transport::Payload;
 use std::time::Duration;
 
 const BEAT: Duration = Duration::from_millis(200);
@@ -37,7 +37,7 @@ impl Rogue {
     pub(crate) async fn new(site: &Site, host: &str) -> Self {
         let deployment = &site.deployment;
         let ready = tokio::task::block_in_place(|| deployment.client_node(site.config(host))).unwrap();
-        let mut config = ready.options.post;
+        let mut config = deployment.post(site.config(host));
         // Its own limits are no limits to it.
         config.limits.max_payload = 1 << 30;
         let url = config.url.clone();
@@ -71,7 +71,7 @@ impl Rogue {
                 let effects: Vec<Effect> = match tokio::time::timeout(BEAT, self.post.next()).await {
                     Err(_) => self.clients.beat(),
                     Ok(Event::Delivery(delivery)) => {
-                        let Ok(envelopes) = fedkin_core::round::open(&self.run, &delivery.payload) else {
+                        let Ok(envelopes) = fedkin_method::round::open(&self.run, &delivery.payload) else {
                             continue;
                         };
                         let work = tokio::task::block_in_place(|| self.clients.receive(envelopes));
@@ -114,15 +114,14 @@ impl Rogue {
     pub(crate) fn say(&mut self, envelopes: &[Envelope]) {
         let Peer::Server(server) = envelopes[0].to else { panic!("clients talk to servers") };
         assert!(envelopes.iter().all(|envelope| envelope.to == envelopes[0].to));
-        let payload = seal(&self.run, envelopes);
-        self.payload(server, payload);
+        self.payload(server, seal(&self.run, envelopes));
     }
 
     /// Any bytes, well framed.
-    pub(crate) fn payload(&mut self, server: u32, payload: Vec<u8>) {
+    pub(crate) fn payload(&mut self, server: u32, payload: impl Into<Payload>) {
         self.turn += 1;
         let slot = format!("turn-{}", self.turn);
-        self.post.send(&token(&self.servers[server as usize]), &slot, payload.into()).unwrap();
+        self.post.send(&token(&self.servers[server as usize]), &slot, payload).unwrap();
     }
 
     /// Until everything is with the broker.
@@ -168,13 +167,15 @@ impl Rogue {
 pub(crate) fn with_bytes(answer: &Envelope, change: impl FnOnce(&mut Vec<u8>)) -> Envelope {
     let mut answer = answer.clone();
     let Message::Up(bytes, _) = &mut answer.message else { panic!("a refusal: {answer:?}") };
-    change(bytes);
+    let mut changed = bytes.to_vec();
+    change(&mut changed);
+    *bytes = changed.into();
     answer
 }
 
 /// The same answer with another model in it.
 pub(crate) fn with_model(answer: &Envelope, change: impl FnOnce(&mut Vec<f64>)) -> Envelope {
-    use fedkin_core::codec::Codec;
+    use fedkin_numeric::codec::Codec;
     with_bytes(answer, |bytes| {
         let mut model = Vec::<f64>::from_bytes(bytes).unwrap();
         change(&mut model);

@@ -1,7 +1,7 @@
 //! An old copy of a client's disk that is put back between two runs: the ledger would forget what was spent.
 
 use crate::site::{PATIENCE, Proc, SMALL, Site, plan};
-use fedkin_experiment::deploy::{Hosts, Roster};
+use fedkin_deploy::{Hosts, Roster};
 use std::fs;
 use std::path::Path;
 

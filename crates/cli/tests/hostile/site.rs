@@ -1,9 +1,9 @@
 //! A run on this machine that the test starts node by node.
 
-use fedkin_experiment::artifacts::models::{Models, models_sha256};
-use fedkin_experiment::config::Source;
-use fedkin_experiment::deploy::{Deployment, Hosts, NodeConfig, NodeKind, Roster};
-use fedkin_experiment::{Plan, Registry};
+use fedkin_config::Source;
+use fedkin_deploy::{Deployment, Hosts, NodeConfig, NodeKind, Roster};
+use fedkin_run::artifacts::models::{Models, models_sha256};
+use fedkin_run::{Plan, Registry};
 use fedkin_runtime::nats::{Broker, BrokerError, Token};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use crate::site::{PATIENCE, Proc, SMALL, alone, eventually, fedkin, has_broker, left_models, sha, token};
 use async_nats::ConnectOptions;
 use async_nats::jetstream::{self, consumer};
-use fedkin_experiment::Registry;
-use fedkin_experiment::deploy::{Deployment, NodeConfig};
+use fedkin_deploy::{Deployment, NodeConfig};
+use fedkin_run::Registry;
 use fedkin_runtime::nats::{Event, Post, Reason, find_broker, subjects};
 use fedkin_runtime::store::{Secret, Vault, read_ledger};
 use futures_util::StreamExt;
@@ -140,7 +140,7 @@ async fn a_member_cannot_speak_listen_or_replay_as_another() {
     // A message of host-0 as it is on the broker, from the server's own mailbox.
     drop(Post::open(post(SERVERS[0]).manager()).await.unwrap());
     let honest = Post::open(post("host-0")).await.unwrap();
-    honest.send(&server, "turn-1", b"honest".to_vec().into()).unwrap();
+    honest.send(&server, "turn-1", b"honest".to_vec()).unwrap();
     assert!(honest.flush(PATIENCE).await);
     let reader = jetstream::with_prefix(dial(SERVERS[0]).await, "fedkin_api");
     let stream = reader.get_stream_no_info(subjects::stream(&run)).await.unwrap();
@@ -181,10 +181,10 @@ async fn a_member_cannot_speak_listen_or_replay_as_another() {
     let mut impostor = post("host-1");
     impostor.node = token("host-0");
     let mut impostor = Post::open(impostor).await.unwrap();
-    impostor.send(&server, "turn-2", b"forged".to_vec().into()).unwrap();
+    impostor.send(&server, "turn-2", b"forged".to_vec()).unwrap();
     let mut honest = honest;
     let sender = Post::open(post(SERVERS[0])).await.unwrap();
-    sender.send(&token("host-0"), "turn-1", b"for host-0 alone".to_vec().into()).unwrap();
+    sender.send(&token("host-0"), "turn-1", b"for host-0 alone".to_vec()).unwrap();
     assert!(sender.flush(PATIENCE).await);
     let event = tokio::time::timeout(PATIENCE, honest.next()).await.unwrap();
     assert!(matches!(&event, Event::Delivery(one) if one.payload == b"for host-0 alone"[..]), "{event:?}");

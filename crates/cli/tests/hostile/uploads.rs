@@ -2,8 +2,8 @@
 
 use crate::rogue::{Rogue, Seen, with_bytes, with_model};
 use crate::site::{SMALL, Site, sha};
-use fedkin_core::privacy::Refusal;
-use fedkin_core::round::{Envelope, Message, Peer};
+use fedkin_method::round::{Envelope, Message, Peer};
+use fedkin_privacy::Refusal;
 use std::collections::BTreeMap;
 
 /// What the rogue clients say in each step, and the reason in the log.

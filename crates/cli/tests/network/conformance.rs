@@ -2,7 +2,7 @@
 
 use crate::bench::Bench;
 use crate::net::{LONG, SMALL, SOON, Started, local, nats, ready, result, start};
-use fedkin_core::algorithm::registry::{self, Row};
+use fedkin_method::registry::{self, Row};
 use std::fmt::Write;
 
 /// The same on nodes as in one process: models, metrics, privacy, ledger.

@@ -1,7 +1,7 @@
 //! Processes of a run: started, found, signalled, waited for, and ended with the test.
 
 use crate::bench::{Bench, Ran};
-use fedkin_core::privacy::Chain;
+use fedkin_privacy::Chain;
 use fedkin_runtime::nats::{Broker, find_broker};
 use fedkin_runtime::store::read_ledger;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::KEY;
 use crate::error::DataError;
-use crate::roster::equal_clusters;
+use crate::world::roster::equal_clusters;
 
 /// The records to be dealt, as a partitioner sees them.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@
 
 use super::{Dirichlet, Pool, Size};
 use crate::error::DataError;
-use fedkin_core::numeric::{exp, ln};
-use fedkin_core::rng::{PublicRng, Random};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_numeric::{exp, ln};
 
 /// How often a division is drawn before it is called impossible.
 pub(super) const TRIES: usize = 1000;

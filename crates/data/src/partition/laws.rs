@@ -3,9 +3,8 @@
 use super::skew::{equal, quantity, renames, shards, turns};
 use super::{Deal, Partition, Partitioner, Pool, dirichlet};
 use crate::error::DataError;
-use fedkin_core::params::{Kind, Param, Preset};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::{choice, settings};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_settings::{Kind, Param, Preset, choice, settings};
 
 const ALPHA: Param = Param {
     name: "alpha",

@@ -12,8 +12,8 @@ pub use deal::{Deal, Pool, Twist};
 pub use laws::{By, Dirichlet, Iid, Natural, Permutation, Quantity, Rotation, Shards, Size};
 
 use crate::error::DataError;
-use crate::registry::PartitionRow;
-use fedkin_core::settings::Settings;
+use crate::options::chosen;
+use fedkin_settings::{Named, Param, Settings, Values};
 
 /// The key of a source that names a partitioner.
 pub(crate) const KEY: &str = "partition";
@@ -30,6 +30,36 @@ pub trait Partitioner: Settings + Partition {
     const NAME: &'static str;
     /// What it does, in one sentence.
     const SUMMARY: &'static str;
+}
+
+/// One way to deal records out.
+#[derive(Debug, Clone, Copy)]
+pub struct PartitionRow {
+    /// The word after `partition =`.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// The keys it understands.
+    pub params: &'static [Param],
+    pub(crate) build: fn(&Values) -> Result<Box<dyn Partition>, DataError>,
+}
+
+impl PartitionRow {
+    /// The row of a partitioner.
+    pub const fn of<P: Partitioner>() -> Self {
+        Self {
+            name: P::NAME,
+            summary: P::SUMMARY,
+            params: P::PARAMS,
+            build: |values| Ok(Box::new(chosen::<P>(values)?)),
+        }
+    }
+}
+
+impl Named for PartitionRow {
+    fn name(&self) -> &str {
+        self.name
+    }
 }
 
 /// All of them: the config check, the messages and the guide come from this table.

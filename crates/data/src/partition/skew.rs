@@ -4,8 +4,8 @@ use super::dirichlet::{TRIES, Wanted, impossible, shares as dirichlet_shares};
 use super::laws::Law;
 use super::{Pool, Quantity, Shards, Twist};
 use crate::error::DataError;
-use fedkin_core::numeric::{exp, ln};
-use fedkin_core::rng::{PublicRng, Random};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_numeric::{exp, ln};
 
 /// Shuffled records in parts of one size, the first parts one larger where it does not come out even.
 pub(super) fn equal(records: &[u32], clients: usize) -> Vec<Vec<u32>> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Request, Task};
-use fedkin_core::params::{Value, Values};
+use fedkin_settings::{Value, Values};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -57,7 +57,7 @@ fn the_key_names_every_row_of_the_table() {
     let registry = crate::native();
     let params = registry.params(registry.source("mnist").unwrap());
     let key = params.iter().find(|param| param.name == KEY).unwrap();
-    let fedkin_core::params::Kind::Choice(words) = key.kind else { panic!() };
+    let fedkin_settings::Kind::Choice(words) = key.kind else { panic!() };
     assert_eq!(words[0], "tasks");
     assert_eq!(words[1..], registry.partitioners.names().collect::<Vec<_>>());
 }

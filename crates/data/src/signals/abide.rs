@@ -10,16 +10,15 @@
 //!   temporal gyrus, hippocampus and its surroundings) and to the social brain (amygdala, insula, fusiform gyrus,
 //!   superior temporal gyrus and pole, opercular frontal cortex).
 
-use super::{Signals, SignalsOptions, check, files, one_d, world};
+use super::{Signals, SignalsOptions, files, one_d, world};
 use crate::Request;
-use crate::catalogue::{self, Known};
 use crate::error::DataError;
-use crate::places::{SetPlace, plain_or_packed};
+use crate::prepare::check;
+use crate::public::catalogue::{self, Known};
+use crate::public::places::{SetPlace, plain_or_packed};
 use crate::registry::{About, Source, Variants};
 use crate::world::World;
-use fedkin_core::params::{Kind, Preset, Value, suggest};
-use fedkin_core::settings;
-use fedkin_core::settings::Setting;
+use fedkin_settings::{Kind, Preset, Setting, Value, settings, suggest};
 use std::path::{Path, PathBuf};
 
 /// The cerebral regions of AAL: the code of the left one, the right one being one more, and the name without side.

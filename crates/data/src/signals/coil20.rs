@@ -5,18 +5,17 @@
 //! each view, so the same node is another photograph in every client. A record is one pixel, from 0 to 1. The true
 //! class of a node is its object.
 
-use super::check;
 use super::world::{Seat, assemble_signals, server_of};
 use crate::Request;
-use crate::array::Numbers;
-use crate::catalogue::{self, Known};
 use crate::error::DataError;
-use crate::idx;
-use crate::places::{SetPlace, plain_or_packed};
+use crate::formats::array::Numbers;
+use crate::formats::idx;
+use crate::prepare::check;
+use crate::public::catalogue::{self, Known};
+use crate::public::places::{SetPlace, plain_or_packed};
 use crate::registry::{About, Source, Variants};
 use crate::world::{Nodes, World};
-use fedkin_core::params::{Kind, Preset};
-use fedkin_core::settings;
+use fedkin_settings::{Kind, Preset, settings};
 use std::path::PathBuf;
 
 const OBJECTS: u32 = 20;

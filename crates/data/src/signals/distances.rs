@@ -1,9 +1,10 @@
 //! Mean squared differences between nodes, already computed: `zbar` of the FedGL paper, one vector per client.
 
-use super::{check, node_names, pairs, world};
+use super::{node_names, pairs, world};
 use crate::error::{At, DataError, Place};
-use crate::inspect::{Format, detect};
-use crate::npz::Npz;
+use crate::formats::inspect::{Format, detect};
+use crate::formats::npz::Npz;
+use crate::prepare::check;
 use crate::world::World;
 use serde::Deserialize;
 use std::path::Path;

@@ -2,13 +2,13 @@
 
 use super::{Signals, node_names, one_d};
 use crate::error::{At, DataError, Place};
-use crate::inspect::{Format, detect};
-use crate::members::words_of;
-use crate::npz::Npz;
-use crate::table::{Column, Table};
+use crate::formats::inspect::{Format, detect};
+use crate::formats::npz::Npz;
+use crate::formats::table::{Column, Table};
+use crate::formats::{csv, parquet};
 use crate::tabular::column;
-use crate::{csv, parquet};
-use fedkin_core::params::suggest;
+use crate::tabular::members::words_of;
+use fedkin_settings::suggest;
 use std::path::Path;
 
 /// The array that holds the signals of an archive.

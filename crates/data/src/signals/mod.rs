@@ -4,7 +4,6 @@
 //! (0, 1), (0, 2), ..., (0, d - 1), (1, 2), ... All clients have the same nodes.
 
 mod abide;
-pub(crate) mod check;
 mod coil20;
 mod distances;
 mod files;
@@ -25,8 +24,8 @@ pub use students::Students;
 pub use synthetic::{Base, GraphSignals};
 pub use world::signals_world;
 
-use crate::roster::numbered;
-pub(crate) use fedkin_core::graph::pairs::all as pairs;
+use crate::world::roster::numbered;
+pub(crate) use fedkin_graph::pairs::all as pairs;
 
 /// The signals of one client as a file holds them. All values are finite.
 #[derive(Debug, Clone, PartialEq)]

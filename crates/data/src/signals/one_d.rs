@@ -1,9 +1,9 @@
 //! AFNI text, `.1D`: numbers between blanks, one record per line, and lines of `#` that name the columns.
 
 use super::{Signals, node_names};
-use crate::csv::open;
 use crate::error::{At, DataError, Place};
-use crate::table::check_names;
+use crate::formats::csv::open;
+use crate::formats::table::check_names;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 

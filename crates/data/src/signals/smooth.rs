@@ -3,10 +3,9 @@
 use super::pairs;
 use crate::error::DataError;
 use crate::options::Each;
-use fedkin_core::numeric::{Cholesky, add_diagonal};
-use fedkin_core::params::{Kind, Preset};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::settings;
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_numeric::{Cholesky, add_diagonal};
+use fedkin_settings::{Kind, Preset, settings};
 
 settings! {
     /// How many signals of each client, and how smooth they are.

@@ -1,13 +1,13 @@
 //! The source `signals`: a user's own signals, one file per client.
 
-use super::{SignalsOptions, check, files, world};
+use super::{SignalsOptions, files, world};
 use crate::Request;
 use crate::error::DataError;
-use crate::parallel::InOrder;
+use crate::prepare::check;
+use crate::prepare::parallel::InOrder;
 use crate::registry::{About, Source, Variants};
 use crate::world::World;
-use fedkin_core::params::{Kind, Preset};
-use fedkin_core::settings;
+use fedkin_settings::{Kind, Preset, settings};
 use rayon::prelude::*;
 use std::path::PathBuf;
 

@@ -3,18 +3,18 @@
 //! The networks are directed; an edge is there if either direction is. The set has no signals: they are drawn from
 //! equation (33) of the FedGL paper on each network with weights 1.
 
+use super::pairs;
 use super::smooth::{SmoothSignals, fits, signals};
 use super::world::{Seat, assemble_signals, server_of};
-use super::{check, pairs};
 use crate::Request;
-use crate::catalogue::{self, Known};
-use crate::csv::open;
 use crate::error::{At, DataError, Place};
-use crate::places::{SetPlace, plain_or_packed};
+use crate::formats::csv::open;
+use crate::prepare::check;
+use crate::public::catalogue::{self, Known};
+use crate::public::places::{SetPlace, plain_or_packed};
 use crate::registry::{About, Source, Variants};
 use crate::world::World;
-use fedkin_core::params::{Kind, Preset};
-use fedkin_core::settings;
+use fedkin_settings::{Kind, Preset, settings};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -14,16 +14,17 @@
 
 use super::smooth::{SmoothSignals, fits, signals};
 use super::world::{Seat, assemble_signals, server_of};
-use super::{check, node_names, pairs};
+use super::{node_names, pairs};
 use crate::Request;
 use crate::error::DataError;
 use crate::options::Each;
-use crate::parallel::InOrder;
+use crate::prepare::check;
+use crate::prepare::parallel::InOrder;
 use crate::registry::Source;
 use crate::world::{Nodes, World};
-use fedkin_core::params::{Kind, Preset};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::{choice, numeric, settings};
+use fedkin_numeric as numeric;
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_settings::{Kind, Preset, choice, settings};
 use rayon::prelude::*;
 
 /// Draws of one client's own edges before the base graph is given up.

@@ -1,15 +1,15 @@
 //! From signals to a world: one server, one cluster, and what is known of the graphs.
 
-use super::{Signals, SignalsOptions, check, some};
-use crate::Request;
+use super::{Signals, SignalsOptions, some};
 use crate::error::DataError;
-use crate::roster::Roster;
-use crate::schema::{Feature, Schema};
-use crate::standardise::Scaling;
-use crate::topology;
+use crate::prepare::check;
+use crate::prepare::standardise::Scaling;
+use crate::world::roster::Roster;
+use crate::world::schema::{Feature, Schema};
 use crate::world::{Client, Nodes, Truth, World, assemble};
-use fedkin_core::Dataset;
-use fedkin_core::graph::Topology;
+use crate::{Request, topology};
+use fedkin_graph::Topology;
+use fedkin_learner::Dataset;
 use std::sync::Arc;
 
 /// The one server that all clients of graph learning share.

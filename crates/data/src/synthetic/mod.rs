@@ -13,24 +13,25 @@
 //! Every client has a stream of its own, so clients are drawn in parallel and do not depend on each other.
 //! Test records follow the training records in the stream: asking for them does not change the training.
 
+mod functions;
 mod params;
 pub(crate) mod shifted;
 
+pub use functions::ClusteredFunctions;
 pub use params::{ClusteredRegression, Gamma, Models, NoiseLaw, Sizes, TestSamples};
 pub use shifted::ShiftedClasses;
 
 use crate::error::DataError;
 use crate::options::Range;
-use crate::parallel::InOrder;
+use crate::prepare::parallel::InOrder;
 use crate::registry::Source;
-use crate::roster::{Roster, cluster_names, draw_clusters, equal_clusters, numbered, random_clusters};
-use crate::schema::{Feature, Schema};
-use crate::topology;
+use crate::world::roster::{Roster, cluster_names, draw_clusters, equal_clusters, numbered, random_clusters};
+use crate::world::schema::{Feature, Schema};
 use crate::world::{Client, World, assemble};
-use crate::{Request, Task};
-use fedkin_core::Dataset;
-use fedkin_core::numeric;
-use fedkin_core::rng::{PublicRng, Random};
+use crate::{Request, Task, topology};
+use fedkin_learner::Dataset;
+use fedkin_numeric as numeric;
+use fedkin_numeric::rng::{PublicRng, Random};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -162,7 +163,7 @@ impl<'a> Plan<'a> {
         &self,
         id: usize,
         model: &[f64],
-    ) -> Result<(Dataset, Option<Dataset>), fedkin_core::DatasetError> {
+    ) -> Result<(Dataset, Option<Dataset>), fedkin_learner::DatasetError> {
         let mut rng = PublicRng::named(self.seed, "world/client", 0, id as u32);
         let Range { from, to } = self.settings.samples;
         let samples = (from + rng.below(to - from + 1)) as usize;
@@ -200,7 +201,7 @@ fn records(
     model: &[f64],
     deviation: f64,
     rng: &mut PublicRng,
-) -> Result<Dataset, fedkin_core::DatasetError> {
+) -> Result<Dataset, fedkin_learner::DatasetError> {
     // Exact capacities: a million clients keep what is allocated here.
     let mut features = Vec::with_capacity(samples * model.len());
     let mut targets = Vec::with_capacity(samples);
@@ -223,7 +224,7 @@ impl Source for ClusteredRegression {
                 format!("{} has real targets, not classes: use a regression model such as ridge", Self::NAME);
             return Err(DataError::config("source", message));
         }
-        crate::signals::check::has_targets(request.task, Self::NAME)?;
+        crate::prepare::check::has_targets(request.task, Self::NAME)?;
         let plan = Plan::new(self, request.seed)?;
         let per_server = &self.clients_per_server;
         let servers = topology::drawn_servers(request.topology, per_server.servers())?;

@@ -1,9 +1,7 @@
 //! The settings of the world.
 
 use crate::options::{CLIENTS, COUNT_RANGE, Each, Range};
-use fedkin_core::params::{Kind, Preset, Value};
-use fedkin_core::settings::Setting;
-use fedkin_core::{choice, settings};
+use fedkin_settings::{Kind, Preset, Setting, Value, choice, settings};
 
 const VARIANCE: Kind = Kind::Number { least: 0.0, most: 1e12, open: false };
 

@@ -17,13 +17,12 @@ use super::{
 };
 use crate::options::{CLIENTS, COUNT_RANGE, Each, Range};
 use crate::registry::{About, Source, Variants};
-use crate::topology;
-use crate::{Request, Task};
-use fedkin_core::model::Known;
-use fedkin_core::numeric;
-use fedkin_core::params::{Kind, Preset};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::{Dataset, DatasetError, settings};
+use crate::{Request, Task, topology};
+use fedkin_learner::model::Known;
+use fedkin_learner::{Dataset, DatasetError};
+use fedkin_numeric as numeric;
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_settings::{Kind, Preset, settings};
 use std::sync::Arc;
 
 const FROM_ZERO: Kind = Kind::Number { least: 0.0, most: 1e6, open: false };

@@ -2,8 +2,8 @@
 
 use crate::formats::{idx_bytes, npz_bytes};
 use crate::tables::sample_parquet;
-use fedkin_core::rng::{PublicRng, Random};
 use fedkin_data::{DataError, Options, inspect, read_distances, read_signals};
+use fedkin_numeric::rng::{PublicRng, Random};
 use std::path::Path;
 
 /// Reads through `inspect`, which every format passes; an error is as good as a result.

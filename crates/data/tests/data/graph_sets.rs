@@ -93,9 +93,9 @@ fn small_abide() -> Bench {
         .set("subjects", vec!["S_1", "S_2"])
         .set(
             "regions",
-            crate::Setting(fedkin_core::params::Value::List(vec![
-                fedkin_core::params::Value::Text("Precentral_R".into()),
-                fedkin_core::params::Value::Integer(9001),
+            crate::Setting(fedkin_settings::Value::List(vec![
+                fedkin_settings::Value::Text("Precentral_R".into()),
+                fedkin_settings::Value::Integer(9001),
             ])),
         )
         .signals()

@@ -1,8 +1,8 @@
 //! The graph of servers.
 
 use crate::Bench;
-use fedkin_core::params::Value;
 use fedkin_data::GraphKind;
+use fedkin_settings::Value;
 
 const TABLE: &str = "client,server,x,y\na,alpha,1,1\nb,beta,1,1\nc,gamma,1,1\nd,delta,1,1\n";
 

@@ -2,8 +2,8 @@
 
 use crate::formats::{idx_bytes, npz_bytes};
 use crate::{Bench, Setting, real_data};
-use fedkin_core::params::Value;
 use fedkin_data::World;
+use fedkin_settings::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use crate::formats::idx_bytes;
 use crate::{Bench, real_data};
-use fedkin_core::Dataset;
 use fedkin_data::{Task, World, native};
+use fedkin_learner::Dataset;
 use std::collections::BTreeSet;
 use std::io::Write;
 
@@ -238,7 +238,7 @@ fn harbox_has_a_client_for_each_folder_and_drops_the_time() {
     assert_eq!((counts.clients[1].all(), counts.classes[2].as_str()), (vec![3, 0, 0, 0, 1], "typing"));
     let one = people().set("users", vec![2]).set("test_fraction", 0.0).world();
     assert_eq!((one.train.len(), one.train[0].rows(), one.test[0].is_none()), (1, 4, true));
-    let values = fedkin_core::params::Values::presets(native().source("harbox").unwrap().params);
+    let values = fedkin_settings::Values::presets(native().source("harbox").unwrap().params);
     assert_eq!(native().about("harbox", &values).known.classes, Some(5));
 }
 

@@ -25,8 +25,8 @@ mod skipped;
 mod synthetic;
 mod tables;
 
-use fedkin_core::params::{Value, Values};
 use fedkin_data::{GRAPH_PARAMS, Request, Task, TopologySpec, World, load, native, topology_spec};
+use fedkin_settings::{Value, Values};
 use skipped::real_data;
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,8 +2,8 @@
 
 use crate::formats::npz_bytes;
 use crate::{Bench, real_data};
-use fedkin_core::Dataset;
 use fedkin_data::{Task, World};
+use fedkin_learner::Dataset;
 use std::collections::HashSet;
 
 const HOSPITALS: [&str; 4] = ["cleveland", "hungarian", "switzerland", "va"];

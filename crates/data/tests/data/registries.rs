@@ -1,15 +1,13 @@
 //! The tables of sources and partitioners: what every row promises, and rows that a program adds.
 
 use crate::Bench;
-use fedkin_core::params::{Kind, Preset, Value, Values};
-use fedkin_core::settings;
-use fedkin_core::settings::Settings;
 use fedkin_data::partition::{Deal, Partition, Partitioner, Pool};
 use fedkin_data::sources::{self, Each, Range};
 use fedkin_data::{
     DataError, PartitionRow, Registry, Request, Source, SourceRow, Task, TopologySettings, World, load,
     native, partition,
 };
+use fedkin_settings::{Kind, Preset, Settings, Value, Values, settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

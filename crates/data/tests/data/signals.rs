@@ -90,8 +90,7 @@ fn tables_that_are_no_signals_are_refused() {
 fn a_part_of_a_federation_reads_the_same_signals() {
     let bench = table(TABLE);
     let world = bench.world();
-    let values =
-        fedkin_core::params::Values::check(native().source("csv").unwrap().params, &bench.data).unwrap();
+    let values = fedkin_settings::Values::check(native().source("csv").unwrap().params, &bench.data).unwrap();
     let names = world.federation.client_names().to_vec();
     let part = Part {
         registry: native(),

@@ -1,8 +1,8 @@
 //! The laws of the synthetic world. Statistical checks are seeded; the stated rate is for a fresh seed.
 
 use crate::{Bench, Setting};
-use fedkin_core::params::Value;
 use fedkin_data::World;
+use fedkin_settings::Value;
 
 fn bench() -> Bench {
     Bench::new("synthetic.clustered-regression")
@@ -48,9 +48,7 @@ fn a_seed_is_a_world_whatever_the_threads() {
 /// Runs compare fingerprints when they are resumed, so those of earlier versions must stay.
 #[test]
 fn fingerprints_are_those_of_earlier_versions() {
-    let hex = |world: &World| {
-        world.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
-    };
+    let hex = |world: &World| hex::encode(world.fingerprint);
     assert_eq!(hex(&bench().world()), "9e6e8df13797fa54745f25e964f487adb40d0134d29af52fa719c7641c5f83cd");
     let table = "client,part,x,z,y\na,train,1,2,0\nb,test,3,4.5,1\nb,train,5,6,1\n";
     let csv = Bench::new("csv").file("t.csv", table).set("path", "t.csv").set("client", "client");

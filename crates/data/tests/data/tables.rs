@@ -1,8 +1,8 @@
 //! CSV and Parquet: what comes in comes out, and every bad input has its message.
 
 use crate::Bench;
-use fedkin_core::params::Value;
 use fedkin_data::Task;
+use fedkin_settings::Value;
 use parquet::basic::Compression;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;

@@ -6,10 +6,9 @@
 //! along the mean difference that pilot runs have shown.
 
 use super::neighbours::Pair;
-use crate::error::Error;
-use crate::repeat::Control;
-use fedkin_core::Dataset;
-use fedkin_core::round::audit::{Draw, Lane, Scene, Want};
+use fedkin_learner::Dataset;
+use fedkin_method::round::audit::{Draw, Lane, Scene, Want};
+use fedkin_run::{Control, Error};
 use rayon::prelude::*;
 use std::sync::Arc;
 

@@ -12,17 +12,15 @@ mod space;
 #[cfg(test)]
 mod tests;
 
-use crate::error::Error;
-use crate::plan::Plan;
-use crate::repeat::Control;
-use fedkin_core::Dataset;
-use fedkin_core::privacy::audit::{Direction, Examined, Scores, examine, largest_bound};
-use fedkin_core::privacy::{
+use fedkin_data::World;
+use fedkin_learner::Dataset;
+use fedkin_method::round::AnyMethod;
+use fedkin_method::round::audit::{Draw, Ground, Layout, Scene, Want};
+use fedkin_privacy::audit::{Direction, Examined, Scores, examine, largest_bound};
+use fedkin_privacy::{
     Account, Charge, LastStep, OneShot, Prices, Privacy, Sampler, Trust, epsilon_of_gaussian,
 };
-use fedkin_core::round::AnyMethod;
-use fedkin_core::round::audit::{Draw, Ground, Layout, Scene, Want};
-use fedkin_data::World;
+use fedkin_run::{Control, Error, Plan};
 use fedkin_runtime::Threads;
 use fixtures::Fixture;
 use measure::{Method, Scored};
@@ -218,7 +216,7 @@ impl Task<'_> {
         let mut pairs = vec![neighbours::worst(&records, &distance)?];
         // Records of the same cluster are what the client could have held; of anybody, where it is alone in it.
         let all = self.world.federation.members();
-        let kin = |member: &fedkin_core::Member| member.cluster == all[records.client as usize].cluster;
+        let kin = |member: &fedkin_method::Member| member.cluster == all[records.client as usize].cluster;
         let mut peers: Vec<u32> = all.iter().filter(|other| kin(other)).map(|other| other.id).collect();
         if peers.len() < 2 {
             peers = all.iter().map(|other| other.id).collect();

@@ -1,11 +1,11 @@
 //! Neighbouring data sets of one client: records that are there, and the worst a search can find.
 
 use super::space::Space;
-use crate::error::Error;
-use fedkin_core::Dataset;
-use fedkin_core::numeric::norm2;
-use fedkin_core::rng::{PublicRng, Random};
 use fedkin_data::InOrder;
+use fedkin_learner::Dataset;
+use fedkin_numeric::norm2;
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_run::Error;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;

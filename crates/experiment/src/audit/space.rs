@@ -1,15 +1,12 @@
 //! What a record can be, and which records are tried: the ball of a linear model's features, or the signals of a graph.
 
 use super::neighbours::{Change, Records};
-use crate::error::Error;
-use crate::plan::Plan;
-use fedkin_core::Dataset;
-use fedkin_core::learner::{Family, Linear};
-use fedkin_core::model::Loss;
-use fedkin_core::numeric::{dot, norm2};
-use fedkin_core::privacy::Privacy;
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::signals;
+use fedkin_learner::model::Loss;
+use fedkin_learner::{Dataset, Family, Linear, signals};
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_numeric::{dot, norm2};
+use fedkin_privacy::Privacy;
+use fedkin_run::{Error, Plan};
 use std::sync::Arc;
 
 /// Random directions beside those that the data and the model show.

@@ -2,8 +2,8 @@
 //! accused by accident in at most 1 of 1000 audits.
 
 use super::*;
-use crate::config::Override;
-use crate::registry::Registry;
+use fedkin_config::Override;
+use fedkin_run::Registry;
 use std::sync::atomic::AtomicBool;
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -74,7 +74,7 @@ fn the_paper_of_fedgl_is_refuted_by_a_bound_above_5_with_20_of_20_seeds() {
 fn one_step_of_fedgl_lacks_a_factor_of_at_most_the_square_root_of_two() {
     let one = audited("fedgl-paper", &["algorithm.inner_steps=1"], 200, 1);
     let (exact, claim) = (one.exact.unwrap(), one.claim.zcdp);
-    let price = |epsilon: f64| fedkin_core::privacy::gaussian_zcdp_of_epsilon(epsilon, 1e-5);
+    let price = |epsilon: f64| fedkin_privacy::gaussian_zcdp_of_epsilon(epsilon, 1e-5);
     let ratio = price(exact) / claim;
     assert!(ratio > 1.5 && ratio <= 2.0 * (1.0 + 1e-6), "{ratio}: {one:?}");
 }
@@ -125,7 +125,7 @@ fn records_of_squared_differences_are_audited_as_well() {
         )
         .unwrap();
     }
-    let source = crate::config::Source {
+    let source = fedkin_config::Source {
         name: "z.toml".into(),
         text: "version = 1\n[run]\nname = \"z\"\nrounds = 1\n[data]\nsource = \"signals\"\n\
                paths = [\"ann.csv\", \"bob.csv\"]\n[model]\nkind = \"graph\"\nrecords = \"distances\"\n\

@@ -1,20 +1,17 @@
 //! From the repeats of all curves to what is told of them.
 
 use super::{Comparison, CurveResult, Done, Job, Prepared};
-use crate::artifacts::metrics::Metrics;
 use crate::axis::Axis;
 use crate::by_client::{self, ByClient};
 use crate::claims;
-use crate::config::Config;
-use crate::error::Error;
-use crate::repeat::worth;
-use crate::report::Point;
-use crate::spending::is_spent;
-use crate::spread::Spread;
-use crate::statistics::{Estimate, estimate};
 use crate::theory::Theory;
-use crate::warning::Warning;
-use fedkin_core::params::Value;
+use fedkin_config::Config;
+use fedkin_measure::{Estimate, Spread, estimate};
+use fedkin_report::Point;
+use fedkin_run::artifacts::metrics::Metrics;
+use fedkin_run::spending::is_spent;
+use fedkin_run::{Error, Warning, worth};
+use fedkin_settings::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

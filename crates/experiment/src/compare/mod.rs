@@ -2,25 +2,22 @@
 
 mod collect;
 
-use crate::artifacts::metrics::Metrics;
 use crate::axis::Axis;
 use crate::by_client::{self, ByClient};
 use crate::claims::ClaimResult;
-use crate::config::{Config, Curve, Kin, LearnerTable, Override, Parsed, Source};
-use crate::error::Error;
-use crate::plan::Plan;
-use crate::registry::Registry;
-use crate::repeat::{Control, Resume, run_repeat};
-use crate::report::Point;
-use crate::run::{PrivacySummary, RunDirectory, checkpoint_interval};
-use crate::scorer::{MetricTable, Shown};
-use crate::spending::{ASSUMED, REFUTED};
-use crate::spread::Spread;
+use crate::pictures;
 use crate::theory::{self, Theory};
 use crate::tuning::{self, Grid, Scored, Tuning};
-use crate::warning::Warning;
-use fedkin_core::algorithm::Baseline;
-use fedkin_core::params::{Value, Values};
+use fedkin_config::{Config, Curve, Kin, LearnerTable, Override, Parsed, Source};
+use fedkin_measure::{MetricTable, Shown, Spread};
+use fedkin_method::Baseline;
+use fedkin_report::Point;
+use fedkin_run::artifacts::metrics::Metrics;
+use fedkin_run::{
+    ASSUMED, Control, Error, Plan, PrivacySummary, REFUTED, Registry, Resume, RunDirectory, Warning,
+    checkpoint_interval, run_repeat,
+};
+use fedkin_settings::{Value, Values};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -127,13 +124,13 @@ pub struct Comparison {
     pub theory: Theory,
     /// The graphs that were learnt in the first repeat.
     #[serde(skip)]
-    pub pictures: Vec<crate::report::Picture>,
+    pub pictures: Vec<fedkin_report::Picture>,
     /// Records of each client by label in the first repeat.
     #[serde(skip)]
-    pub labels: Option<crate::report::Stacks>,
+    pub labels: Option<fedkin_report::Stacks>,
     /// Name, clusters per server, edges: the world of the first repeat.
     #[serde(skip)]
-    pub graph: Option<crate::report::ServerGraph>,
+    pub graph: Option<fedkin_report::ServerGraph>,
 }
 
 #[derive(Clone)]
@@ -155,9 +152,9 @@ struct Done {
     spreads: BTreeMap<String, Spread>,
     names: Vec<String>,
     warnings: Vec<Warning>,
-    pictures: Vec<crate::report::Picture>,
-    labels: Option<crate::report::Stacks>,
-    graph: Option<crate::report::ServerGraph>,
+    pictures: Vec<fedkin_report::Picture>,
+    labels: Option<fedkin_report::Stacks>,
+    graph: Option<fedkin_report::ServerGraph>,
 }
 
 /// A comparison that is ready to run.
@@ -374,7 +371,7 @@ impl Prepared {
                 let path = directory.checkpoint(&job.name)?;
                 let every = checkpoint_interval(&job.plan);
                 let resume = every.map(|every| Resume { path: &path, every: Some(every) });
-                let by_client = self.config.sweep.is_none() && by_client::wanted(&job.plan);
+                let by_client = self.config.sweep.is_none() && job.plan.looks_at_clients();
                 let keep = job.repeat == 0 || by_client;
                 let outcome = run_repeat(&job.plan, job.repeat, resume.as_ref(), keep, control)?;
                 let names = if by_client { by_client::names(&outcome) } else { Vec::new() };
@@ -384,10 +381,10 @@ impl Prepared {
                 let clients = column.map_or(Vec::new(), |c| outcome.rows.iter().map(|row| row[c]).collect());
                 let first = job.curve == 0 && job.point == 0 && job.repeat == 0;
                 let world = outcome.end.as_ref().filter(|_| first).map(|(world, _)| world);
-                let labels = world.and_then(|world| crate::figures::labels(&job.plan, world));
-                let graph = outcome.end.as_ref().map(|(world, _)| crate::figures::server_graph(world));
+                let labels = world.and_then(|world| pictures::labels(&job.plan, world));
+                let graph = outcome.end.as_ref().map(|(world, _)| pictures::server_graph(world));
                 let pictures = if self.config.sweep.is_none() && job.repeat == 0 {
-                    crate::figures::graphs::of_curve(&job.plan, &outcome, &self.curves[job.curve].label)
+                    pictures::of_curve(&job.plan, &outcome, &self.curves[job.curve].label)
                 } else {
                     Vec::new()
                 };
@@ -422,7 +419,7 @@ impl Prepared {
                     let metric = format!("{} of {}", comparison.metric, curve.label);
                     let round = if by_round { point.x as u32 } else { 0 };
                     let node = if by_round { String::new() } else { format!("{}={}", comparison.x, point.x) };
-                    let row = crate::artifacts::metrics::Row {
+                    let row = fedkin_run::artifacts::metrics::Measurement {
                         repeat: repeat as u32,
                         round,
                         node: &node,
@@ -433,7 +430,7 @@ impl Prepared {
                 }
             }
         }
-        all.write(&out.join(crate::artifacts::metrics::NAME))?;
+        all.write(&out.join(fedkin_run::artifacts::metrics::NAME))?;
         directory.complete(&comparison)?;
         Ok(comparison)
     }

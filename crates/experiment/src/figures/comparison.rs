@@ -1,13 +1,13 @@
 //! The table and the report of several methods on the same worlds.
 
-use super::{better, facts, model_name, privacy, privacy_box};
+use super::{better, by_client, facts, model_name, privacy, privacy_box};
 use crate::compare::{Comparison, CurveResult};
-use crate::report::{
-    Chart, Claim, Column, Distribution, EMPHASISED, Estimate, Report, Row, Scale, Series, Table,
+use fedkin_method::Baseline;
+use fedkin_report::{
+    Chart, Claim, Column, Distribution, EMPHASISED, Estimate, Report, Scale, Series, Table, TableRow,
 };
-use crate::run::PrivacySummary;
-use fedkin_core::algorithm::Baseline;
-use fedkin_core::params::Value;
+use fedkin_run::PrivacySummary;
+use fedkin_settings::Value;
 use std::cmp::Reverse;
 
 /// The table of a comparison: curves in rows and the headline metric on every model in columns; for a sweep,
@@ -92,7 +92,7 @@ pub fn table(comparison: &Comparison) -> Table {
                 cells.extend(columns[..split].iter().map(|name| cell(curve, name)));
                 cells.extend(spread.iter().map(|(_, of)| of(curve)));
                 cells.extend(columns[split..].iter().map(|name| cell(curve, name)));
-                Row { label: curve.label.clone(), baseline: baseline(curve), cells }
+                TableRow { label: curve.label.clone(), baseline: baseline(curve), cells }
             })
             .collect(),
     }
@@ -109,7 +109,7 @@ fn spread_columns(comparison: &Comparison) -> Vec<SpreadColumn> {
     }
     let column = |name: &str, better| Column { name: name.into(), unit: comparison.unit.into(), better };
     vec![
-        (column("std over clients", Some(crate::report::Better::Lower)), |curve| {
+        (column("std over clients", Some(fedkin_report::Better::Lower)), |curve| {
             curve.std.map(|mean| Estimate { mean, stderr: None })
         }),
         (column("worst decile", better(comparison.shown)), |curve| {
@@ -130,7 +130,7 @@ pub fn tuning(comparison: &Comparison) -> Option<Table> {
         };
         format!("{label}: {}{end}", tried.words())
     };
-    let row = |curve: &crate::tuning::Tuning, tried: &crate::tuning::Tried| Row {
+    let row = |curve: &crate::tuning::Tuning, tried: &crate::tuning::Tried| TableRow {
         label: label(&curve.label, tried),
         baseline: false,
         cells: vec![tried.score.map(|mean| Estimate { mean, stderr: tried.stderr })],
@@ -160,8 +160,8 @@ pub fn tuning(comparison: &Comparison) -> Option<Table> {
 }
 
 /// What each client got, where that is known: tables of few clients, and the differences between curves over clients.
-pub fn by_client(comparison: &Comparison) -> (Vec<Table>, Vec<String>) {
-    (crate::by_client::tables(comparison), crate::by_client::pairs(comparison))
+pub fn clients(comparison: &Comparison) -> (Vec<Table>, Vec<String>) {
+    (by_client::tables(comparison), by_client::pairs(comparison))
 }
 
 fn sweep_table(comparison: &Comparison) -> Table {
@@ -204,7 +204,7 @@ fn sweep_table(comparison: &Comparison) -> Table {
         rows: values
             .iter()
             .enumerate()
-            .map(|(i, point)| Row {
+            .map(|(i, point)| TableRow {
                 label: match named.and_then(|values| values.get(i)) {
                     Some(Value::Text(word)) => format!("{} = {word}", comparison.x),
                     _ => format!("{} = {}", comparison.x, point.x),
@@ -302,11 +302,11 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
     let mut facts = facts(config);
     facts.push(("seconds".into(), format!("{:.1}", comparison.seconds)));
     let mut charts = vec![chart];
-    charts.extend(crate::by_client::charts(comparison));
+    charts.extend(by_client::charts(comparison));
     charts.extend(privacy::tradeoff(comparison));
     charts.extend(comparison.theory.charts.iter().cloned());
     let mut notes: Vec<String> = comparison.warnings.iter().map(ToString::to_string).collect();
-    notes.extend(crate::by_client::pairs(comparison));
+    notes.extend(by_client::pairs(comparison));
     notes.extend(comparison.theory.notes.iter().cloned());
     let title = config.paper.as_ref().map_or_else(|| comparison.name.clone(), |paper| paper.title.clone());
     Report {
@@ -323,7 +323,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Report {
             })
             .collect(),
         table: Some(table(comparison)),
-        by_client: crate::by_client::tables(comparison),
+        by_client: by_client::tables(comparison),
         tuning: tuning(comparison),
         charts,
         distributions,

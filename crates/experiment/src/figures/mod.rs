@@ -1,24 +1,20 @@
 //! From results to a report: which figures, under which titles, and the files they are written to.
 
+mod by_client;
 mod comparison;
-pub(crate) mod graphs;
 mod privacy;
 mod run;
 
 pub(crate) use comparison::drawn;
-pub use comparison::{by_client, table, tuning};
+pub use comparison::{clients, table, tuning};
 pub(crate) use run::of_run;
 
-use crate::artifacts::{ArtifactError, atomic};
 use crate::compare::Comparison;
-use crate::error::Error;
-use crate::plan::Plan;
-use crate::registry::Registry;
-use crate::report::{Better, Privacy, Report, ServerGraph, ServerNode, Stacks, png};
-use crate::run::{PrivacySummary, make_folder};
-use crate::scorer::Shown;
-use fedkin_core::privacy::Sampler;
-use fedkin_data::World;
+use fedkin_measure::Shown;
+use fedkin_privacy::Sampler;
+use fedkin_report::{Better, Privacy, Report, png};
+use fedkin_run::artifacts::{ArtifactError, atomic, make_folder};
+use fedkin_run::{Error, PrivacySummary, Registry};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -64,45 +60,6 @@ pub fn report_comparison(comparison: &Comparison) -> Result<PathBuf, Error> {
     write(&comparison.run, &comparison::of_comparison(comparison))
 }
 
-/// Clients whose labels are drawn, at most.
-const MOST_LABELLED: usize = 400;
-
-/// Records of each client by label, where models tell classes apart.
-pub(crate) fn labels(plan: &Plan, world: &World) -> Option<Stacks> {
-    if plan.row.graphs || !crate::by_client::wanted(plan) || world.train.len() > MOST_LABELLED {
-        return None;
-    }
-    let counts = world.label_counts()?;
-    Some(Stacks {
-        title: "Which labels has each client?".into(),
-        label: "records".into(),
-        parts: counts.classes.clone(),
-        rows: counts.clients.iter().map(|client| (client.name.clone(), client.all())).collect(),
-        caption:
-            "Records of each client by label in the first repeat: training, validation and test together."
-                .into(),
-    })
-}
-
-/// The servers with the clusters of their clients.
-pub(crate) fn server_graph(world: &World) -> ServerGraph {
-    let federation = &world.federation;
-    let mut servers: Vec<ServerNode> = federation
-        .server_names()
-        .iter()
-        .map(|name| ServerNode { name: name.clone(), clusters: vec![0; federation.clusters()] })
-        .collect();
-    for member in federation.members() {
-        servers[member.server as usize].clusters[member.cluster as usize] += 1;
-    }
-    ServerGraph {
-        servers,
-        edges: federation.topology().edges().map(|(a, b)| (a as usize, b as usize)).collect(),
-        clusters: federation.cluster_names().to_vec(),
-        positions: None,
-    }
-}
-
 /// Which way a metric is better, if either is.
 pub(crate) fn better(shown: Shown) -> Option<Better> {
     match shown {
@@ -117,12 +74,12 @@ fn model_name(metric: &str) -> &str {
 }
 
 /// The kind of model, and beside it those of other learners, each with its name.
-fn fitted(config: &crate::config::Config) -> String {
+fn fitted(config: &fedkin_config::Config) -> String {
     let tables = config.learners.iter().map(|(name, table)| format!("{name}: {}", table.kind));
     std::iter::once(config.model_kind.clone()).chain(tables).collect::<Vec<_>>().join(", ")
 }
 
-fn facts(config: &crate::config::Config) -> Vec<(String, String)> {
+fn facts(config: &fedkin_config::Config) -> Vec<(String, String)> {
     vec![
         ("seed".to_string(), config.run.seed.to_string()),
         ("rounds".to_string(), config.run.rounds.to_string()),

@@ -1,12 +1,11 @@
 //! Figures of what privacy costs: noise, epsilon over rounds, and what accuracy an epsilon buys.
 
-use crate::artifacts::metrics::Metrics;
 use crate::compare::{Comparison, CurveResult};
-use crate::report::{Chart, Distribution, Estimate, Point, Range, Scale, Series};
-use crate::scorer::Shown;
-use crate::spending;
-use crate::statistics::estimate;
-use fedkin_core::privacy::{Line, epsilon_of_zcdp};
+use fedkin_measure::{Shown, estimate};
+use fedkin_privacy::{Line, epsilon_of_zcdp};
+use fedkin_report::{Chart, Distribution, Estimate, Point, Range, Scale, Series};
+use fedkin_run::artifacts::metrics::Metrics;
+use fedkin_run::spending;
 use std::collections::BTreeMap;
 
 /// The curves of one run with noise; nothing for a run without.
@@ -244,12 +243,12 @@ fn shared_words(labels: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifacts::metrics::Row;
+    use fedkin_run::artifacts::metrics::Measurement;
 
     fn metrics(rows: &[(u32, u32, &str, f64)]) -> Metrics {
         let mut all = Metrics::default();
         for &(repeat, round, metric, value) in rows {
-            all.push(Row { repeat, round, node: "", metric, value });
+            all.push(Measurement { repeat, round, node: "", metric, value });
         }
         all
     }

@@ -1,18 +1,14 @@
 //! The report of one run.
 
-use super::{better, facts, graphs, model_name, privacy, privacy_box, server_graph};
-use crate::artifacts::metrics::Metrics;
+use super::{better, facts, model_name, privacy, privacy_box};
 use crate::axis::Axis;
-use crate::plan::Plan;
-use crate::repeat::Outcome;
-use crate::report::{Chart, Column, Distribution, Estimate, Point, Report, Row, Scale, Series, Table};
-use crate::run::Finished;
-use crate::scorer::{MetricTable, Shown};
-use crate::spending::{REFUTED, is_score};
-use crate::spread::Spread;
-use crate::statistics::estimate;
-use crate::warning::Warning;
+use crate::pictures;
 use fedkin_data::World;
+use fedkin_measure::{MetricTable, Shown, Spread, estimate};
+use fedkin_report::{Chart, Column, Distribution, Estimate, Point, Report, Scale, Series, Table, TableRow};
+use fedkin_run::artifacts::metrics::Metrics;
+use fedkin_run::spending::{REFUTED, is_score};
+use fedkin_run::{Finished, Outcome, Plan, Warning};
 use std::collections::BTreeMap;
 
 /// The report of one run.
@@ -124,8 +120,8 @@ pub(crate) fn of_run(
             "No mechanism protects the uploads: the models that left the clients are not private.".into(),
         );
     }
-    let mut pictures = graphs::of_run(plan, outcome, plan.name());
-    pictures.extend(graphs::kin(plan, outcome));
+    let mut pictures = pictures::of_run(plan, outcome, plan.name());
+    pictures.extend(pictures::kin(plan, outcome));
     Report {
         title: plan.name().to_string(),
         lead: format!(
@@ -142,8 +138,8 @@ pub(crate) fn of_run(
         tuning: None,
         charts,
         distributions,
-        labels: super::labels(plan, world),
-        graph: (!plan.row.graphs).then(|| server_graph(world)),
+        labels: pictures::labels(plan, world),
+        graph: (!plan.row.graphs).then(|| pictures::server_graph(world)),
         pictures,
         privacy: finished.privacy.epsilon.map(|_| privacy_box(&finished.privacy)),
         notes,
@@ -187,7 +183,7 @@ fn spread_table(table: &MetricTable, outcome: &Outcome) -> Option<Table> {
         columns: families.iter().flat_map(columns).collect(),
         rows: models
             .iter()
-            .map(|model| Row {
+            .map(|model| TableRow {
                 label: format!("{model} model"),
                 baseline: false,
                 cells: families.iter().flat_map(|family| cells(model, family)).collect(),
@@ -199,11 +195,7 @@ fn spread_table(table: &MetricTable, outcome: &Outcome) -> Option<Table> {
 /// Clients in rows, where they are few and give probabilities: what the first repeat reached at each of them.
 fn client_table(plan: &Plan, outcome: &Outcome, world: &World) -> Option<Table> {
     const MOST: usize = 40;
-    if plan.row.graphs
-        || !crate::by_client::wanted(plan)
-        || outcome.rows.len() > MOST
-        || outcome.rows.is_empty()
-    {
+    if plan.row.graphs || !plan.looks_at_clients() || outcome.rows.len() > MOST || outcome.rows.is_empty() {
         return None;
     }
     let table = plan.registry.metrics();
@@ -226,7 +218,7 @@ fn client_table(plan: &Plan, outcome: &Outcome, world: &World) -> Option<Table> 
             .rows
             .iter()
             .zip(world.federation.client_names())
-            .map(|(row, name)| Row {
+            .map(|(row, name)| TableRow {
                 label: name.clone(),
                 baseline: false,
                 cells: outcome.columns.iter().zip(row).map(|(name, value)| cell(name, *value)).collect(),
@@ -284,7 +276,7 @@ fn run_table(table: &MetricTable, finished: &Finished) -> Table {
             .collect(),
         rows: models
             .iter()
-            .map(|model| Row {
+            .map(|model| TableRow {
                 label: if *model == "kin" { "kin".to_string() } else { format!("{model} model") },
                 baseline: false,
                 cells: families.iter().map(|family| cell(model, family)).collect(),

@@ -6,9 +6,9 @@
 //! - lambda: as a share of what empties the consensus, which it does at `rho max over pairs of sum over i of w_i / |w_i|`.
 
 use super::solve::alone;
-use crate::Error;
-use fedkin_core::numeric::norm2;
 use fedkin_data::InOrder;
+use fedkin_numeric::norm2;
+use fedkin_run::Error;
 use rayon::prelude::*;
 
 /// So many neighbours a node has on average, where nothing is said about density.
@@ -101,9 +101,9 @@ pub(super) fn beta_of_density(
 fn pooled(zbar: &[Vec<f64>]) -> Vec<f64> {
     let mut mean = vec![0.0; zbar.first().map_or(0, Vec::len)];
     for zbar in zbar {
-        fedkin_core::numeric::axpy(1.0, zbar, &mut mean);
+        fedkin_numeric::axpy(1.0, zbar, &mut mean);
     }
-    fedkin_core::numeric::scale(1.0 / zbar.len().max(1) as f64, &mut mean);
+    fedkin_numeric::scale(1.0 / zbar.len().max(1) as f64, &mut mean);
     mean
 }
 
@@ -128,7 +128,7 @@ pub(super) fn emptying_lambda(alpha: f64, beta: f64, zbar: &[Vec<f64>]) -> Resul
     let mut sum = vec![0.0; zbar.first().map_or(0, Vec::len)];
     for zbar in zbar {
         let graph = alone(alpha, beta, zbar)?;
-        fedkin_core::numeric::axpy(1.0 / norm2(&graph).sqrt(), &graph, &mut sum);
+        fedkin_numeric::axpy(1.0 / norm2(&graph).sqrt(), &graph, &mut sum);
     }
     Ok(sum.into_iter().fold(0.0, f64::max))
 }

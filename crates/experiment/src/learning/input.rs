@@ -1,11 +1,11 @@
 //! From files to clients with records.
 
-use crate::Error;
-use fedkin_core::signals::Records;
 use fedkin_data::{
     InOrder, Signals, SignalsOptions, World, distances_world, holds_distances, node_names, read_distances,
     read_signals_by_client, read_signals_of, signals_world,
 };
+use fedkin_learner::signals::Records;
+use fedkin_run::Error;
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -113,7 +113,7 @@ impl Input {
             }));
         }
         let count =
-            clients.first().and_then(|(_, zbar)| fedkin_core::signals::nodes_of(zbar.len())).unwrap_or(0);
+            clients.first().and_then(|(_, zbar)| fedkin_learner::signals::nodes_of(zbar.len())).unwrap_or(0);
         let world = distances_world(clients)?;
         Ok(Self { world, records: Records::Distances, nodes: node_names(count) })
     }
@@ -127,7 +127,7 @@ fn choose(file: &Path, signals: Signals, nodes: &[String]) -> Result<Signals, Er
     let mut columns = Vec::with_capacity(nodes.len());
     for name in nodes {
         let found = signals.nodes.iter().position(|node| node == name).ok_or_else(|| {
-            let hint = fedkin_core::params::suggest(name, signals.nodes.iter().map(String::as_str));
+            let hint = fedkin_settings::suggest(name, signals.nodes.iter().map(String::as_str));
             Error::Usage(format!("{}: there is no node {name:?}, which --nodes names{hint}", file.display()))
         })?;
         columns.push(found);

@@ -1,15 +1,13 @@
 //! The whole way: parameters, graphs, and what is to be said of them.
 
 use super::choice::{self, Found, LAMBDA_SHARE, RHO_SHARE};
-use super::optimality;
 use super::solve::{Solution, Stage, unit_of};
 use super::summary::{Chosen, Consensus, Degrees, Learner, Protected, Selected, Summary};
-use super::{Input, Parameters, Settings, Shield, THRESHOLD, private, select};
-use crate::Error;
-use crate::repeat::Control;
-use fedkin_core::graph::Weighted;
-use fedkin_core::numeric::distance2;
-use fedkin_core::signals::{Records, Smooth, means};
+use super::{Input, Parameters, Settings, Shield, THRESHOLD, optimality, private, select};
+use fedkin_graph::Weighted;
+use fedkin_learner::signals::{Records, Smooth, means};
+use fedkin_numeric::distance2;
+use fedkin_run::{Control, Error};
 
 /// The solver measures in another norm: with this share of the tolerance it is met in the independent one, too.
 const STRICTER: f64 = 0.1;
@@ -119,7 +117,7 @@ fn refuse(input: &Input, settings: &Settings) -> Result<(), Error> {
 /// The mean squared differences of every client.
 fn distances(input: &Input) -> Result<Vec<Vec<f64>>, Error> {
     let problem = Smooth { alpha: 1.0, beta: 1.0, records: input.records };
-    let each = |(id, data): (usize, &std::sync::Arc<fedkin_core::Dataset>)| {
+    let each = |(id, data): (usize, &std::sync::Arc<fedkin_learner::Dataset>)| {
         let own = means(&problem, data, None).map_err(|unsolved| {
             Error::Usage(format!(
                 "client {:?}: {}",

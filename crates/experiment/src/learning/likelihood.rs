@@ -11,8 +11,8 @@
 //! for the records that are judged, and graphs of any beta can be compared. delta keeps a graph in pieces from being ruled
 //! out altogether.
 
-use fedkin_core::graph::Weighted;
-use fedkin_core::numeric::{dot, ln};
+use fedkin_graph::Weighted;
+use fedkin_numeric::{dot, ln};
 
 /// delta over the mean degree.
 const RIDGE: f64 = 1e-2;

@@ -23,7 +23,6 @@ mod summary;
 pub use input::{Input, Sources};
 pub use learn::{Learnt, learn};
 pub use output::Folder;
-pub(crate) use output::stems;
 pub use private::Shield;
 pub use select::{SPLITS, fits as selection_fits};
 pub use summary::{Chosen, Consensus, Degrees, Learner, Protected, Selected, Summary};

@@ -11,8 +11,8 @@
 //! tau: they are continuous where a graph fuses with the consensus, and tau = |w|^2 / (alpha d) makes them free of scale.
 
 use super::Parameters;
-use fedkin_core::numeric::{distance2, norm2};
-use fedkin_core::signals::{Smooth, degrees};
+use fedkin_learner::signals::{Smooth, degrees};
+use fedkin_numeric::{distance2, norm2};
 
 /// A graph that is nearer to the consensus than this, relative to the largest graph, is taken as fused with it.
 const FUSED: f64 = 1e-6;
@@ -27,7 +27,7 @@ pub(super) fn residual(
     graphs: &[Vec<f64>],
     consensus: Option<&[f64]>,
 ) -> f64 {
-    let nodes = graphs.first().and_then(|graph| fedkin_core::signals::nodes_of(graph.len())).unwrap_or(0);
+    let nodes = graphs.first().and_then(|graph| fedkin_learner::signals::nodes_of(graph.len())).unwrap_or(0);
     let size = graphs.iter().map(|graph| norm2(graph)).fold(0.0, f64::max).sqrt();
     if nodes == 0 || size <= 0.0 {
         return f64::INFINITY;
@@ -152,7 +152,7 @@ fn gradient(alpha: f64, beta: f64, zbar: &[f64], graph: &[f64], nodes: usize) ->
     }
     let mut gradient: Vec<f64> = zbar.iter().zip(graph).map(|(z, w)| 2.0 * z + 4.0 * beta * w).collect();
     let inverse: Vec<f64> = degree.iter().map(|degree| 1.0 / degree).collect();
-    fedkin_core::signals::add_back(-alpha, &inverse, &mut gradient);
+    fedkin_learner::signals::add_back(-alpha, &inverse, &mut gradient);
     Some(gradient)
 }
 

@@ -2,13 +2,12 @@
 
 use super::choice::pruned;
 use super::{Learnt, Summary};
-use crate::Error;
-use crate::artifacts::lock::RunLock;
-use crate::artifacts::{ArtifactError, atomic};
-use crate::report::{Drawing, HeatScale, Panel, png};
-use crate::topologies::{Named, write};
-use fedkin_core::graph::Weighted;
-use std::collections::BTreeSet;
+use fedkin_graph::Weighted;
+use fedkin_report::{Drawing, HeatScale, Panel, png};
+use fedkin_run::Error;
+use fedkin_run::artifacts::lock::RunLock;
+use fedkin_run::artifacts::{ArtifactError, atomic};
+use fedkin_run::topologies::{Named, stems, write};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -18,9 +17,6 @@ const SUMMARY: &str = "summary.json";
 /// Above this many nodes nothing can be seen.
 const MOST_NODES: usize = 2000;
 const PIXELS: u32 = 1600;
-/// Names of files stay well below what file systems allow.
-const MOST_LETTERS: usize = 80;
-
 /// A folder that is ours to write to.
 #[derive(Debug)]
 pub struct Folder {
@@ -44,7 +40,7 @@ impl Folder {
             let foreign = entries.flatten().any(|entry| {
                 let name = entry.file_name();
                 let name = name.to_string_lossy();
-                name != "run.lock" && !(name.starts_with('.') && name.ends_with(".unfinished"))
+                name != "run.lock" && !atomic::is_unfinished(&name)
             });
             if foreign {
                 return Err(Error::Usage(format!(
@@ -106,26 +102,6 @@ fn marked(path: &Path) -> Option<Vec<PathBuf>> {
     let files = value.get("files").and_then(|files| files.as_array()).cloned().unwrap_or_default();
     let inside = |file: &PathBuf| file.components().all(|part| matches!(part, Component::Normal(_)));
     Some(files.iter().filter_map(|file| file.as_str().map(PathBuf::from)).filter(inside).collect())
-}
-
-/// Names of clients as names of files: letters, digits, dots, dashes; no two alike, whatever the case.
-pub(crate) fn stems(names: &[&str]) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let mut stems = Vec::with_capacity(names.len());
-    for name in names {
-        let safe = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
-        let text: String = name.chars().take(MOST_LETTERS / 2).map(safe).collect();
-        let text = text.trim_start_matches('.');
-        let text = if text.is_empty() { "client" } else { text };
-        let mut stem = text.to_string();
-        let mut number = 2;
-        while !seen.insert(stem.to_lowercase()) {
-            stem = format!("{text}-{number}");
-            number += 1;
-        }
-        stems.push(stem);
-    }
-    stems
 }
 
 fn pictures(learnt: &Learnt) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {

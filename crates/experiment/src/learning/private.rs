@@ -6,12 +6,11 @@
 
 use super::solve::Stage;
 use super::{Parameters, Settings};
-use crate::Error;
-use crate::repeat::Control;
-use fedkin_core::privacy::{Privacy, PrivacySettings, Protection};
-use fedkin_core::rng::simulated_secret;
-use fedkin_core::settings::Settings as _;
-use fedkin_core::signals::{degrees, nodes_of};
+use fedkin_learner::signals::{degrees, nodes_of};
+use fedkin_numeric::rng::simulated_secret;
+use fedkin_privacy::{Privacy, PrivacySettings, Protection};
+use fedkin_run::{Control, Error};
+use fedkin_settings::Settings as _;
 
 /// What protects the records.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,7 +99,7 @@ fn inverted(alpha: f64, beta: f64, graph: &[f64]) -> Vec<f64> {
     degrees(graph, &mut degree);
     let mut zbar: Vec<f64> = graph.iter().map(|w| -2.0 * beta * w).collect();
     let multipliers: Vec<f64> = degree.iter().map(|degree| alpha / degree).collect();
-    fedkin_core::signals::add_back(0.5, &multipliers, &mut zbar);
+    fedkin_learner::signals::add_back(0.5, &multipliers, &mut zbar);
     for z in &mut zbar {
         *z = z.max(0.0);
     }

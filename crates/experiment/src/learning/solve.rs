@@ -1,19 +1,18 @@
 //! The methods of a run, driven in one process on data of a good scale.
 
 use super::Parameters;
-use crate::Error;
-use crate::repeat::Control;
-use fedkin_core::algorithm::{
+use fedkin_learner::signals::{self, Records, Smooth};
+use fedkin_learner::{Dataset, Graph};
+use fedkin_method::round::{Cause, Opening, Progress, RunFault, Stop, Stopped};
+use fedkin_method::{
     Algorithm, Consensus, Context, FedGl, FedGlSettings, Igl, IglSettings, Run, SolverSettings, registry,
 };
-use fedkin_core::learner::{Families, Graph};
-use fedkin_core::numeric::scale;
-use fedkin_core::privacy::Privacy;
-use fedkin_core::round::{Cause, Fault, Opening, Progress, Stop, Stopped};
-use fedkin_core::settings::Settings;
-use fedkin_core::signals::{self, Records, Smooth};
-use fedkin_core::{Dataset, Federation};
+use fedkin_method::{Families, Federation};
+use fedkin_numeric::scale;
+use fedkin_privacy::Privacy;
+use fedkin_run::{Control, Error};
 use fedkin_runtime::Threads;
+use fedkin_settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -170,10 +169,10 @@ pub(super) fn method(parameters: Parameters) -> &'static str {
 }
 
 /// Without advice on keys that this command has not.
-fn plain(fault: Fault) -> Error {
+fn plain(fault: RunFault) -> Error {
     match fault {
-        Fault::Unsolved { client, reason } => Error::Usage(format!("client {client:?}: {reason}")),
-        Fault::Stopped(Stopped { stop: Stop { cause: Cause::Silent { .. }, .. }, .. }) => Error::Usage(
+        RunFault::Unsolved { client, reason } => Error::Usage(format!("client {client:?}: {reason}")),
+        RunFault::Stopped(Stopped { stop: Stop { cause: Cause::Silent { .. }, .. }, .. }) => Error::Usage(
             "no client could solve for its graph: beta is of another scale than the data; leave --beta out to see one \
              that is not"
                 .into(),

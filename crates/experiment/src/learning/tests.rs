@@ -1,12 +1,12 @@
 //! Golden cases, scales, privacy and the choice of parameters.
 
 use super::*;
-use crate::repeat::Control;
-use fedkin_core::graph::Weighted;
-use fedkin_core::graph::compare::Confusion;
-use fedkin_core::params::{Value, Values};
-use fedkin_core::signals::Records;
 use fedkin_data::{Request, Task, World, distances_world, load, native, node_names};
+use fedkin_graph::Weighted;
+use fedkin_graph::compare::Confusion;
+use fedkin_learner::signals::Records;
+use fedkin_run::Control;
+use fedkin_settings::{Value, Values};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -28,7 +28,7 @@ fn settings() -> Settings {
     }
 }
 
-fn run(input: &Input, settings: &Settings) -> Result<Learnt, crate::Error> {
+fn run(input: &Input, settings: &Settings) -> Result<Learnt, fedkin_run::Error> {
     let stop = AtomicBool::new(false);
     learn(input, settings, &Control { stop: &stop, tick: &|| {} })
 }
@@ -240,6 +240,6 @@ fn selection_comes_near_the_best() {
 
 #[test]
 fn names_of_files_are_safe_and_different() {
-    let stems = output::stems(&["a/b", "a b", "A-B", "..", "", "Köln.1"]);
+    let stems = fedkin_run::topologies::stems(&["a/b", "a b", "A-B", "..", "", "Köln.1"]);
     assert_eq!(stems, ["a-b", "a-b-2", "A-B-3", "client", "client-2", "Köln.1"]);
 }

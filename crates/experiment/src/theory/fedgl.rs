@@ -12,20 +12,16 @@
 //! The proofs hold gamma fixed, where (20) changes `f_i` in every round.
 
 use super::{Panel, Theory, set};
-use crate::config::{Override, Parsed};
-use crate::error::Error;
-use crate::plan::{Plan, Stage};
-use crate::registry::Registry;
-use crate::repeat::Control;
-use crate::report::{Chart, Point, Scale, Series};
-use crate::statistics::moments;
-use fedkin_core::algorithm::{Algorithm, Consensus, FedGl, FedGlSettings, Igl};
-use fedkin_core::numeric::distance2;
-use fedkin_core::params::Value;
-use fedkin_core::privacy::Privacy;
-use fedkin_core::round::Progress;
-use fedkin_core::settings::Settings;
-use fedkin_core::signals::{Smooth, degrees, means, nodes_of};
+use fedkin_config::{Override, Parsed};
+use fedkin_learner::signals::{Smooth, degrees, means, nodes_of};
+use fedkin_method::round::Progress;
+use fedkin_method::{Algorithm, Consensus, FedGl, FedGlSettings, Igl};
+use fedkin_numeric::distance2;
+use fedkin_numeric::statistics::moments;
+use fedkin_privacy::Privacy;
+use fedkin_report::{Chart, Point, Scale, Series};
+use fedkin_run::{Control, Error, Plan, Registry, Stage};
+use fedkin_settings::{Settings, Value};
 use rayon::prelude::*;
 use std::path::Path;
 
@@ -309,7 +305,7 @@ fn notes(measured: &[[Bounded; 2]], which: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedkin_core::signals::Records;
+    use fedkin_learner::signals::Records;
 
     /// (21), (22), (29) to (31) by hand for numbers that make every term visible.
     #[test]

@@ -3,12 +3,10 @@
 mod fedgl;
 mod pgfl;
 
-use crate::config::{Config, Override, Parsed};
-use crate::error::Error;
-use crate::registry::Registry;
-use crate::repeat::Control;
-use crate::report::Chart;
-use fedkin_core::params::Value;
+use fedkin_config::{Config, Override, Parsed};
+use fedkin_report::Chart;
+use fedkin_run::{Control, Error, Registry};
+use fedkin_settings::Value;
 use std::path::Path;
 
 /// Figures and remarks on what theory says.

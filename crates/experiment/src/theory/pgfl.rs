@@ -7,17 +7,14 @@
 //! noise and with everyone taking part, so that the expectation is over the data alone.
 
 use super::{Panel, Theory, set};
-use crate::config::{Override, Parsed};
-use crate::error::Error;
-use crate::plan::{Plan, Stage};
-use crate::registry::Registry;
-use crate::repeat::Control;
-use crate::report::{Chart, Point, Scale, Series};
-use crate::statistics::moments;
-use fedkin_core::algorithm::{Admm, Algorithm, Centralized, Pgfl};
-use fedkin_core::numeric::{decibel, distance2, power};
-use fedkin_core::params::Value;
-use fedkin_core::round::Progress;
+use fedkin_config::{Override, Parsed};
+use fedkin_method::round::Progress;
+use fedkin_method::{Admm, Algorithm, Centralized, Pgfl};
+use fedkin_numeric::statistics::moments;
+use fedkin_numeric::{decibel, distance2, power};
+use fedkin_report::{Chart, Point, Scale, Series};
+use fedkin_run::{Control, Error, Plan, Registry, Stage};
+use fedkin_settings::Value;
 use rayon::prelude::*;
 use std::path::Path;
 

@@ -2,11 +2,10 @@
 //! durable, what leaves a node, and what it tells people.
 
 use super::scenario::Scenario;
-use fedkin_core::privacy::{Account, Chain, ChainLine, Refusal, Statement};
-use fedkin_core::round::{
-    Decided, Envelope, Message, Note, Peer, Stop, Stopped, Verdict, decided, sent_digest,
-};
-use fedkin_core::{Federation, Member};
+use bytes::Bytes;
+use fedkin_method::round::{Decided, Envelope, Message, Note, Peer, Stop, Stopped, decided};
+use fedkin_method::{Federation, Member, Verdict};
+use fedkin_privacy::{Account, Chain, ChainLine, Refusal, Statement, sent_digest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fingerprint of every run.
@@ -94,7 +93,7 @@ struct Desk {
 }
 
 /// An answer as the network has seen it: digest of the envelope, upload.
-pub(crate) type Sent = ([u8; 32], Option<Vec<u8>>);
+pub(crate) type Sent = ([u8; 32], Option<Bytes>);
 /// A closed step: verdicts and digests of answers by position.
 pub(crate) type Set = (Vec<Verdict>, Digests);
 /// By position or server.
@@ -116,7 +115,7 @@ pub(crate) struct Checks<'a> {
     /// What each (sender, receiver, step) was told: asks and shares.
     told: BTreeMap<(Peer, Peer, u32), [u8; 32]>,
     /// Answers by what was asked.
-    answers: BTreeMap<(u32, u32, [u8; 32]), Vec<u8>>,
+    answers: BTreeMap<(u32, u32, [u8; 32]), Bytes>,
     /// Step, digest of the question, noise; by client.
     noises: BTreeMap<u32, Vec<Draw>>,
 }
@@ -370,7 +369,7 @@ impl<'a> Checks<'a> {
             }
             _ => return Ok(()),
         };
-        let digest = sent_digest(member, step, up.as_deref());
+        let digest = sent_digest(member.id, member.server, step, up.as_deref());
         hold(paper.paid.get(&step) == Some(&digest), "I1", || {
             format!("client {client} sent something in step {step} that no durable line names")
         })?;
@@ -384,7 +383,7 @@ impl<'a> Checks<'a> {
         &mut self,
         client: u32,
         ask: &Envelope,
-        up: Option<&Vec<u8>>,
+        up: Option<&Bytes>,
         noise: Option<Vec<f64>>,
     ) -> Checked {
         let (step, asked) = (ask.step, ask.digest());

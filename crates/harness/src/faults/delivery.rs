@@ -5,10 +5,11 @@ use super::checks::{Checked, hold};
 use super::mutants::Mistake;
 use super::network::{Arrival, Rates};
 use super::world::World;
-use fedkin_core::codec::{Codec, Reader};
-use fedkin_core::privacy::Refusal;
-use fedkin_core::rng::Random;
-use fedkin_core::round::{ClientMachines, Effect, Envelope, Message, Note, Peer};
+use bytes::Bytes;
+use fedkin_method::round::{ClientMachines, Effect, Envelope, Message, Note, Peer};
+use fedkin_numeric::codec::{Codec, Reader};
+use fedkin_numeric::rng::Random;
+use fedkin_privacy::Refusal;
 
 impl World<'_> {
     pub(crate) fn deliver(&mut self) -> Checked {
@@ -62,7 +63,7 @@ impl World<'_> {
     fn lie_to_server(&mut self, server: usize, client: u32, envelope: &Envelope) -> Checked {
         let message = match &envelope.message {
             Message::Up(_, lines) => Message::Refused(Refusal::Undisclosed, *lines),
-            _ => Message::Up(vec![0; 8], 0),
+            _ => Message::Up(vec![0; 8].into(), 0),
         };
         let effects = self.servers[server].receive(&Envelope { message, ..envelope.clone() });
         let alarm = Effect::Note(Note::Equivocation(Peer::Client(client), envelope.step));
@@ -143,7 +144,7 @@ fn drawn<'e>(
     node: &dyn ClientMachines,
     client: u32,
     effects: &'e [Effect],
-) -> (Option<&'e Vec<u8>>, Option<Vec<f64>>) {
+) -> (Option<&'e Bytes>, Option<Vec<f64>>) {
     let up = effects.iter().find_map(|effect| match effect {
         Effect::Send(Envelope { message: Message::Up(bytes, _), .. }) => Some(bytes),
         _ => None,
@@ -167,10 +168,12 @@ fn forge(ask: &Envelope, place: usize) -> Envelope {
     let mut forged = ask.clone();
     if let Message::Ask(label, _, down) = &mut forged.message {
         let place = if place == LAST { down.len().saturating_sub(5) } else { place };
-        match down.get_mut(place) {
+        let mut changed = down.to_vec();
+        match changed.get_mut(place) {
             Some(byte) => *byte ^= 0x55,
             None => label.part ^= 1,
         }
+        *down = changed.into();
     }
     forged
 }

@@ -3,8 +3,8 @@
 //! nodes end with the reason of the unfaulted run.
 
 use crate::worlds::Small;
-use fedkin_core::Dataset;
-use fedkin_core::rng::{PublicRng, Random};
+use fedkin_learner::Dataset;
+use fedkin_numeric::rng::{PublicRng, Random};
 use std::sync::Arc;
 
 /// What is wrong.

@@ -21,8 +21,8 @@ pub use scenario::{Scenario, Unfaulted};
 pub use world::{Disk, Stats};
 
 use checks::{Checks, Violation};
-use fedkin_core::algorithm::registry::Methods;
-use fedkin_core::round::mutants::with;
+use fedkin_method::registry::Methods;
+use fedkin_privacy::mutants::with;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

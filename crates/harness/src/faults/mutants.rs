@@ -1,7 +1,7 @@
 //! Mistakes that the checks must notice, each by name. Those inside nodes are switched on in the core.
 
-use fedkin_core::round::mutants::Mutant;
-use fedkin_core::round::{Effect, Message, Peer, Record};
+use fedkin_method::round::{Effect, Message, Peer, Record};
+use fedkin_privacy::mutants::Mutant;
 
 /// What is done wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The broker: a mailbox that keeps a few messages per subject and promises nothing.
 
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{Envelope, Message, Peer, open, seal};
+use bytes::Bytes;
+use fedkin_method::round::{Envelope, Message, Peer, open, seal};
+use fedkin_numeric::rng::{PublicRng, Random};
 use std::collections::BTreeMap;
 
 /// How often something goes wrong: once in so many messages or ticks, 0 for never.
@@ -106,7 +107,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 fn frame(run: &[u8; 32], envelope: &Envelope) -> Vec<u8> {
-    let mut bytes = seal(run, std::slice::from_ref(envelope));
+    let mut bytes = seal(run, std::slice::from_ref(envelope)).to_bytes().to_vec();
     bytes.extend(checksum(&bytes).to_le_bytes());
     bytes
 }
@@ -116,7 +117,7 @@ fn unframe(run: &[u8; 32], bytes: &[u8]) -> Option<Envelope> {
     if checksum(payload) != u64::from_le_bytes(*sum) {
         return None;
     }
-    open(run, payload).ok()?.pop()
+    open(run, &Bytes::copy_from_slice(payload)).ok()?.pop()
 }
 
 impl Broker {
@@ -192,7 +193,9 @@ impl Broker {
             } else {
                 damaged.truncate(rng.below(bytes.len() as u32) as usize);
                 // Cut short, even an envelope without a checksum does not open.
-                if damaged.len() < bytes.len() - 8 && open(&self.run, &damaged).is_ok() {
+                if damaged.len() < bytes.len() - 8
+                    && open(&self.run, &Bytes::copy_from_slice(&damaged)).is_ok()
+                {
                     return Some(Arrival::Unnoticed);
                 }
             }

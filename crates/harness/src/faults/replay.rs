@@ -3,8 +3,9 @@
 use super::checks::{Checked, Named, RUN, Reference, Violation, hold};
 use super::world::World;
 use crate::worlds::bits;
-use fedkin_core::privacy::{ChainLine, Statement};
-use fedkin_core::round::{ClientMachines, Serial, Stopped, Verdict};
+use fedkin_method::Verdict;
+use fedkin_method::round::{ClientMachines, Serial, Stopped};
+use fedkin_privacy::{ChainLine, Statement};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

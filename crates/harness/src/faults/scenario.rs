@@ -4,16 +4,15 @@ use super::checks::{DATA, RUN, Reference};
 use super::flaws::Flaw;
 use super::network::Rates;
 use crate::worlds::{Small, bits, names, records, ridge, world};
-use fedkin_core::algorithm::registry::{Methods, Row};
-use fedkin_core::graph::Topology;
-use fedkin_core::params::{Value, Values};
-use fedkin_core::privacy::{Chain, ChainLine, Draws, Entry as Spending, Sampler, Statement};
-use fedkin_core::rng::{PublicRng, Random, simulated_secret};
-use fedkin_core::round::{
-    AnyMethod, Blueprint, ClientMachines, Fault, Joining, Live, Mode, Opening, Progress, Serial, Stop,
-    Verdict,
+use fedkin_graph::Topology;
+use fedkin_method::registry::{Methods, Row};
+use fedkin_method::round::{
+    AnyMethod, Blueprint, ClientMachines, Joining, Live, Mode, Opening, Progress, RunFault, Serial, Stop,
 };
-use fedkin_core::{Entry, Federation};
+use fedkin_method::{Entry, Federation, Verdict};
+use fedkin_numeric::rng::{PublicRng, Random, simulated_secret};
+use fedkin_privacy::{Chain, ChainLine, Draws, Entry as Spending, Sampler, Statement};
+use fedkin_settings::{Value, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -256,7 +255,7 @@ impl Scenario {
         method: &Arc<dyn AnyMethod>,
         id: u32,
         chain: Chain,
-    ) -> Result<Box<dyn ClientMachines>, Fault> {
+    ) -> Result<Box<dyn ClientMachines>, RunFault> {
         let secret = simulated_secret(self.world.run.seed, id);
         let data = Arc::clone(&self.world.data[id as usize]);
         let joining = Joining { id, data, secret, shown: DATA, chain };
@@ -264,7 +263,7 @@ impl Scenario {
     }
 
     /// The run in one process, before its first step.
-    fn start(&self, method: &Arc<dyn AnyMethod>) -> Result<Box<dyn Live>, Fault> {
+    fn start(&self, method: &Arc<dyn AnyMethod>) -> Result<Box<dyn Live>, RunFault> {
         let Small { federation, data, run, .. } = &self.world;
         let mut live = Arc::clone(method).simulate(run.clone(), federation, data, Arc::new(Serial))?;
         live.keep_statements();
@@ -283,7 +282,7 @@ impl Scenario {
     pub(crate) fn begins_alike(&self) -> Result<bool, String> {
         let method = self.method()?;
         let here = match self.start(&method) {
-            Err(Fault::Config(text)) => return Err(text),
+            Err(RunFault::Config(text)) => return Err(text),
             other => other.err(),
         };
         let federation = &self.world.federation;
@@ -317,7 +316,7 @@ impl Scenario {
             match live.step() {
                 Ok(Progress::Ended) => break,
                 Ok(Progress::Round(_)) => {}
-                Err(Fault::Stopped(why)) => stopped = Some(why),
+                Err(RunFault::Stopped(why)) => stopped = Some(why),
                 Err(fault) => return Err(fault.to_string()),
             }
             verdicts.push(servers.clone().map(|server| live.verdicts(server).to_vec()).collect());

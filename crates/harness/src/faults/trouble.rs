@@ -5,8 +5,8 @@ use super::checks::Checked;
 use super::mutants::Mistake;
 use super::network::one_in;
 use super::world::{Host, World};
-use fedkin_core::rng::Random;
-use fedkin_core::round::Peer;
+use fedkin_method::round::Peer;
+use fedkin_numeric::rng::Random;
 
 impl World<'_> {
     /// The faults stop: all nodes are up, disks have space, cuts heal.

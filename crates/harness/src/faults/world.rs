@@ -5,11 +5,11 @@ use super::checks::{Checked, Checks, DATA, RUN, Violation, hold};
 use super::mutants::Mistake;
 use super::network::{Broker, one_in};
 use super::scenario::Scenario;
-use fedkin_core::privacy::{Chain, ChainLine};
-use fedkin_core::rng::{PublicRng, Random};
-use fedkin_core::round::{
+use fedkin_method::round::{
     AnyMethod, ClientMachines, Effect, Envelope, Message, Note, Peer, Record, ServerMachine,
 };
+use fedkin_numeric::rng::{PublicRng, Random};
+use fedkin_privacy::{Chain, ChainLine};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::subjects::Token;
+use crate::transport::Payload;
 
 /// Version of the framing. A receiver refuses any other.
 pub const VERSION: u16 = 1;
@@ -124,9 +125,13 @@ pub(super) enum Frame {
 }
 
 impl Head {
-    pub(super) fn of(payload: &[u8]) -> Self {
+    pub(super) fn of(payload: &Payload) -> Self {
+        let mut hash = blake3::Hasher::new();
+        for piece in payload.pieces() {
+            hash.update(piece);
+        }
         Self {
-            digest: *blake3::hash(payload).as_bytes(),
+            digest: *hash.finalize().as_bytes(),
             length: payload.len() as u64,
             parts: payload.len().div_ceil(PART) as u32,
         }
@@ -154,19 +159,22 @@ impl Head {
     }
 }
 
-pub(super) fn whole(at: Address<'_>, payload: &[u8]) -> Bytes {
-    seal(at, 0, payload.len(), |out| out.put_slice(payload))
+/// A payload that fits: its pieces are copied here, once.
+pub(super) fn whole(at: Address<'_>, payload: &Payload) -> Bytes {
+    seal(at, 0, payload.len(), |out| payload.pieces().iter().for_each(|piece| out.put_slice(piece)))
 }
 
 pub(super) fn head(at: Address<'_>, head: &Head) -> Bytes {
     seal(at, 1, HEAD, |out| head.put(out))
 }
 
-pub(super) fn part(at: Address<'_>, head: &Head, index: u32, bytes: &[u8]) -> Bytes {
-    seal(at, 2, PART_HEAD + bytes.len(), |out| {
+/// One part of a payload that does not fit; here its bytes are copied, once.
+pub(super) fn part(at: Address<'_>, head: &Head, index: u32, payload: &Payload) -> Bytes {
+    let range = head.range(index);
+    seal(at, 2, PART_HEAD + range.len(), |out| {
         head.put(out);
         out.put_u32_le(index);
-        out.put_slice(bytes);
+        payload.range(range, |piece| out.put_slice(piece));
     })
 }
 
@@ -246,6 +254,10 @@ mod tests {
 
     const RUN: &str = "0123456789abcdef";
 
+    fn payload(bytes: &'static [u8]) -> Payload {
+        Bytes::from_static(bytes).into()
+    }
+
     fn tokens() -> (Token, Token) {
         (Token::of("server"), Token::of("client"))
     }
@@ -254,14 +266,14 @@ mod tests {
     fn frames_read_back() {
         let (to, from) = tokens();
         let at = Address { run: RUN, to: &to, from: &from, slot: "up-0" };
-        assert_eq!(open(at, &whole(at, b"")), Ok(Frame::Whole(Bytes::new())));
-        assert_eq!(open(at, &whole(at, b"abc")), Ok(Frame::Whole(Bytes::from_static(b"abc"))));
-        let announced = Head::of(&vec![7; PART * 2 + 1]);
+        assert_eq!(open(at, &whole(at, &payload(b""))), Ok(Frame::Whole(Bytes::new())));
+        assert_eq!(open(at, &whole(at, &payload(b"abc"))), Ok(Frame::Whole(Bytes::from_static(b"abc"))));
+        let announced = Head::of(&vec![7; PART * 2 + 1].into());
         assert_eq!(announced.parts, 3);
         assert_eq!(announced.range(2), PART * 2..PART * 2 + 1);
         assert_eq!(open(at, &head(at, &announced)), Ok(Frame::Head(announced)));
         let bytes = Bytes::from(vec![7; PART]);
-        let sealed = part(at, &announced, 1, &bytes);
+        let sealed = part(at, &announced, 1, &vec![7; PART * 2 + 1].into());
         assert_eq!(sealed.len(), LARGEST);
         assert_eq!(open(at, &sealed), Ok(Frame::Part { head: announced, index: 1, bytes }));
     }
@@ -270,8 +282,12 @@ mod tests {
     fn every_truncation_and_every_flipped_bit_is_noticed() {
         let (to, from) = tokens();
         let at = Address { run: RUN, to: &to, from: &from, slot: "up-0" };
-        let announced = Head::of(&vec![7; PART * 2]);
-        for sealed in [whole(at, b"payload"), head(at, &announced), part(at, &announced, 1, b"bytes")] {
+        let announced = Head::of(&vec![7; PART * 2].into());
+        for sealed in [
+            whole(at, &payload(b"payload")),
+            head(at, &announced),
+            part(at, &announced, 0, &payload(b"bytes")),
+        ] {
             for end in 0..sealed.len() {
                 assert!(open(at, &sealed.slice(..end)).is_err(), "cut at {end}");
             }
@@ -281,7 +297,7 @@ mod tests {
                 assert!(open(at, &Bytes::from(bad)).is_err(), "bit {bit}");
             }
         }
-        let mut newer = whole(at, b"payload").to_vec();
+        let mut newer = whole(at, &payload(b"payload")).to_vec();
         newer[4] = 9;
         assert_eq!(open(at, &Bytes::from(newer)), Err(Reason::Version { found: 9 }));
     }
@@ -290,7 +306,7 @@ mod tests {
     fn a_frame_opens_under_its_own_address_only() {
         let (to, from) = tokens();
         let at = Address { run: RUN, to: &to, from: &from, slot: "up-0" };
-        let sealed = whole(at, b"payload");
+        let sealed = whole(at, &payload(b"payload"));
         let others = [
             Address { run: "0123456789abcdee", ..at },
             Address { to: &from, ..at },

@@ -20,9 +20,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::config::Storage;
 use super::connect::{Link, pause};
 use super::frame::{self, Address, Frame, Head, LARGEST, Reason};
-use super::post::{Delivery, Event, Incident};
+use super::post::{Event, Incident};
 use super::subjects::{self, Token, api};
-use super::wire::{Counts, Fault, Wire};
+use super::wire::{Counts, Wire, WireFault};
+use crate::transport::Delivery;
 
 /// Parts of one payload that are asked for at the same time.
 const WINDOW: usize = 8;
@@ -118,7 +119,7 @@ impl Inbox {
                 Ok(messages) => return Some(messages),
                 Err(fault) => {
                     if said.as_ref() != Some(&fault) {
-                        let waits = matches!(&fault, Fault::Refused { code: STREAM_NOT_FOUND, .. });
+                        let waits = matches!(&fault, WireFault::Refused { code: STREAM_NOT_FOUND, .. });
                         if waits {
                             tracing::info!(node = %self.wire.me, "waiting for a server to open the run");
                         } else {
@@ -137,12 +138,12 @@ impl Inbox {
         None
     }
 
-    async fn try_establish(&self) -> Result<(String, Subscriber), Fault> {
+    async fn try_establish(&self) -> Result<(String, Subscriber), WireFault> {
         let (run, me) = (&self.wire.run, &self.wire.me);
         if self.stream.manages {
             let created = self.wire.api(api::create_stream(run), &self.stream_config()).await;
             match created {
-                Err(Fault::Refused { code: STREAM_NAME_IN_USE, .. }) => {
+                Err(WireFault::Refused { code: STREAM_NAME_IN_USE, .. }) => {
                     tracing::debug!(run, "the stream is there with other settings; using it");
                 }
                 other => drop(other?),
@@ -150,7 +151,7 @@ impl Inbox {
         }
         // A consumer of an earlier life has its position; only a new one gives everything that is stored.
         match self.wire.api(api::delete_consumer(run, me), &json!({})).await {
-            Ok(_) | Err(Fault::Refused { .. }) => {}
+            Ok(_) | Err(WireFault::Refused { .. }) => {}
             Err(other) => return Err(other),
         }
         let filter = subjects::mailbox(run, me);
@@ -170,7 +171,7 @@ impl Inbox {
         self.wire.api(api::create_consumer(run, me), &config).await?;
         let inbox = self.wire.client.new_inbox();
         let messages = self.wire.client.subscribe(inbox.clone()).await;
-        messages.map(|messages| (inbox, messages)).map_err(|error| Fault::Other(error.to_string()))
+        messages.map(|messages| (inbox, messages)).map_err(|error| WireFault::Other(error.to_string()))
     }
 
     fn stream_config(&self) -> serde_json::Value {
@@ -431,7 +432,7 @@ impl Assembly {
                         _ => Err(Reason::Inconsistent),
                     };
                 }
-                Err(Fault::Lost) => return Ok(None),
+                Err(WireFault::Lost) => return Ok(None),
                 Ok(_) | Err(_) => tokio::time::sleep(pause(attempt as usize)).await,
             }
         }

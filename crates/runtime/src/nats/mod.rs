@@ -56,6 +56,7 @@ pub mod subjects;
 mod watcher;
 mod wire;
 
+pub use crate::transport::Delivery;
 pub use broker::{Broker, BrokerError, LEAST_VERSION, find as find_broker};
 pub use config::{Limits, PostConfig, PostError, Storage, Tls};
 pub use frame::{LARGEST, PART, Reason, VERSION};
@@ -63,7 +64,7 @@ pub use permissions::{
     ACCOUNT_API, Access, Permissions, broker_accounts, client_permissions, observer_permissions,
     server_permissions,
 };
-pub use post::{Delivery, Event, Incident, MAX_STATUS, Post, Sender, Status};
+pub use post::{Event, Incident, MAX_STATUS, Post, Sender, Status};
 pub use subjects::Token;
 pub use watcher::Watcher;
 pub use wire::Counters;

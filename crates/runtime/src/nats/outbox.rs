@@ -8,14 +8,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
+use crate::transport::Payload;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::frame::{self, Address, Head, PART};
 use super::subjects::{self, Token};
-use super::wire::{Counts, Fault, Wire};
+use super::wire::{Counts, Wire, WireFault};
 
 /// Payloads that are being sent at the same time.
 const WORKERS: usize = 32;
@@ -28,7 +28,7 @@ type Key = (Token, String);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    payloads: HashMap<Key, Bytes>,
+    payloads: HashMap<Key, Payload>,
     order: VecDeque<Key>,
     /// Being sent: two payloads of one slot never mix their parts.
     busy: HashSet<Key>,
@@ -47,7 +47,14 @@ impl Outbox {
     }
 
     /// Whether the payload was taken; `replaced` counts the ones it pushed out.
-    pub(super) fn push(&self, to: &Token, slot: &str, payload: Bytes, limit: usize, counts: &Counts) -> bool {
+    pub(super) fn push(
+        &self,
+        to: &Token,
+        slot: &str,
+        payload: Payload,
+        limit: usize,
+        counts: &Counts,
+    ) -> bool {
         let key = (to.clone(), slot.to_owned());
         let mut waiting = self.lock();
         if let Some(older) = waiting.payloads.get_mut(&key) {
@@ -67,7 +74,7 @@ impl Outbox {
         true
     }
 
-    async fn take(&self) -> (Key, Bytes) {
+    async fn take(&self) -> (Key, Payload) {
         loop {
             let added = self.added.notified();
             {
@@ -146,7 +153,7 @@ async fn work(wire: Arc<Wire>, outbox: Arc<Outbox>) {
     }
 }
 
-async fn send(wire: &Wire, to: &Token, slot: &str, payload: &Bytes) -> Result<(), Fault> {
+async fn send(wire: &Wire, to: &Token, slot: &str, payload: &Payload) -> Result<(), WireFault> {
     let at = Address { run: &wire.run, to, from: &wire.me, slot };
     let subject = subjects::message(&wire.run, to, &wire.me, slot);
     if payload.len() <= PART {
@@ -157,12 +164,12 @@ async fn send(wire: &Wire, to: &Token, slot: &str, payload: &Bytes) -> Result<()
     } else {
         let payload = payload.clone();
         let hashed = tokio::task::spawn_blocking(move || Head::of(&payload)).await;
-        hashed.map_err(|error| Fault::Other(error.to_string()))?
+        hashed.map_err(|error| WireFault::Other(error.to_string()))?
     };
     // The head is sent when all parts are stored: who reads it finds them.
     stream::iter(0..head.parts)
         .map(|index| async move {
-            let sealed = frame::part(at, &head, index, &payload[head.range(index)]);
+            let sealed = frame::part(at, &head, index, payload);
             wire.publish(subjects::part(&wire.run, to, &wire.me, slot, index), sealed).await
         })
         .buffer_unordered(WINDOW)

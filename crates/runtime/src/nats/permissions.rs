@@ -90,6 +90,6 @@ pub fn server_permissions(run: &str, me: &Token, peers: &[Token]) -> Permissions
 
 /// Of somebody who looks at a run without taking part: to read the status of its nodes.
 pub fn observer_permissions(run: &str, me: &Token) -> Permissions {
-    let any = format!("{}.{run}.{}.*.now", subjects::PREFIX, subjects::STATUS);
+    let any = format!("{}.{run}.{}.*.now", subjects::PREFIX, crate::transport::STATUS);
     Permissions { publish: vec![api::get(run, &any)], subscribe: vec![format!("{}.>", subjects::inbox(me))] }
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use async_nats::StatusCode;
 use bytes::Bytes;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -14,7 +16,8 @@ use super::frame::Reason;
 use super::inbox::{Inbox, Packet, StreamConfig};
 use super::outbox::{self, Outbox};
 use super::subjects::{self, Token, api};
-use super::wire::{Counters, Counts, Fault, Wire};
+use super::wire::{Counters, Counts, Wire, WireFault};
+use crate::transport::{self, Payload, Transport, TransportError};
 
 /// Largest status message.
 pub const MAX_STATUS: usize = 64 * 1024;
@@ -22,17 +25,6 @@ pub const MAX_STATUS: usize = 64 * 1024;
 const EVENTS: usize = 64;
 /// Parts asked of the broker at the same time, over all payloads: 12 MiB.
 const READS: usize = 64;
-
-/// A payload for this node. It may come twice, late, or after a newer one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
-    /// The sender, as the broker's permissions allow it to write.
-    pub from: Token,
-    /// The slot.
-    pub slot: String,
-    /// What was sent.
-    pub payload: Bytes,
-}
 
 /// Something under a sender's subject that is no payload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,17 +39,7 @@ pub struct Incident {
 }
 
 /// What [`Post::next`] gives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A payload.
-    Delivery(Delivery),
-    /// No payload: counted and dropped.
-    Incident(Incident),
-    /// The mailbox is open again. What was in it may be lost: send again what still matters.
-    Reconnected,
-    /// The connection is lost; it comes back by itself.
-    Disconnected,
-}
+pub type Event = crate::transport::Event<Incident>;
 
 /// What a node said about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +110,7 @@ impl Post {
     }
 
     /// See [`Sender::send`].
-    pub fn send(&self, to: &Token, slot: &str, payload: Bytes) -> Result<(), PostError> {
+    pub fn send(&self, to: &Token, slot: &str, payload: impl Into<Payload>) -> Result<(), PostError> {
         self.sender.send(to, slot, payload)
     }
 
@@ -153,11 +135,44 @@ impl Post {
     }
 }
 
+impl Transport for Post {
+    fn send(&mut self, to: &Token, slot: &str, payload: Payload) -> Result<(), TransportError> {
+        Ok(self.sender.send(to, slot, payload)?)
+    }
+
+    async fn next(&mut self) -> transport::Event {
+        match Post::next(self).await {
+            Event::Delivery(delivery) => transport::Event::Delivery(delivery),
+            Event::Incident(Incident { from, reason, .. }) => {
+                let (kind, reason) = (reason.kind(), reason.to_string());
+                transport::Event::Incident(transport::Incident { from, kind, reason })
+            }
+            Event::Reconnected => transport::Event::Reconnected,
+            Event::Disconnected => transport::Event::Disconnected,
+        }
+    }
+
+    async fn flush(&mut self, patience: Duration) -> bool {
+        self.sender.flush(patience).await
+    }
+
+    async fn publish_status(&mut self, status: Bytes) -> Result<(), TransportError> {
+        Ok(self.sender.publish_status(status).await?)
+    }
+}
+
+impl From<PostError> for TransportError {
+    fn from(error: PostError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl Sender {
     /// Hands a payload over for sending and returns at once. A newer payload for the same receiver and slot
     /// replaces it, here and at the broker. Whether it arrived only the receiver's answer tells: a failure
     /// is counted, and whoever needs the payload there sends it again.
-    pub fn send(&self, to: &Token, slot: &str, payload: Bytes) -> Result<(), PostError> {
+    pub fn send(&self, to: &Token, slot: &str, payload: impl Into<Payload>) -> Result<(), PostError> {
+        let payload = payload.into();
         if !subjects::is_slot(slot) {
             return Err(PostError::Slot(slot.to_owned()));
         }
@@ -221,7 +236,7 @@ pub(super) async fn read_status(wire: &Wire, node: &Token) -> Result<Option<Stat
     let subject = api::get(&wire.run, &subjects::status(&wire.run, node));
     let answer = match wire.ask(subject, Bytes::new()).await {
         Ok(answer) => answer,
-        Err(Fault::Nobody) => return Ok(None),
+        Err(WireFault::Nobody) => return Ok(None),
         Err(fault) => return Err(PostError::Request(fault.to_string())),
     };
     match answer.status {
@@ -238,24 +253,9 @@ pub(super) async fn read_status(wire: &Wire, node: &Token) -> Result<Option<Stat
 
 /// `2026-01-31T12:34:56.789Z`, as the broker stamps messages, in time since 1970.
 fn since_epoch(stamp: &str) -> Option<Duration> {
-    let (date, time) = stamp.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.split('-').map(str::parse::<u64>);
-    let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);
-    let (clock, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let mut clock = clock.split(':').map(str::parse::<u64>);
-    let (hour, minute, second) = (clock.next()?.ok()?, clock.next()?.ok()?, clock.next()?.ok()?);
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    if hour > 23 || minute > 59 || second > 60 || fraction.len() > 9 {
-        return None;
-    }
-    // Years that begin in March: the leap day is the last one.
-    let years = if month > 2 { year } else { year - 1 };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = years * 365 + years / 4 - years / 100 + years / 400 + of_year - 719_468;
-    let nanos = format!("{fraction:0<9}").parse().ok()?;
-    Some(Duration::new(((days * 24 + hour) * 60 + minute) * 60 + second, nanos))
+    // The broker writes UTC; what is before 1970 has no such time.
+    let at = OffsetDateTime::parse(stamp, &Rfc3339).ok()?;
+    at.unix_timestamp_nanos().try_into().ok().map(Duration::from_nanos)
 }
 
 #[cfg(test)]

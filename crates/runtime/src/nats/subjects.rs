@@ -6,61 +6,12 @@
 //! fedkin.<run>.status.<node>.now         what a node says about itself
 //! ```
 
-use std::fmt;
-use std::ops::RangeInclusive;
+use crate::transport::{STATUS, is_plain};
+
+pub use crate::transport::Token;
 
 /// First token of every subject.
 pub const PREFIX: &str = "fedkin";
-/// In the place of `<to>`: the subtree of status messages. No node has this token.
-pub const STATUS: &str = "status";
-const PLAIN: RangeInclusive<usize> = 1..=40;
-const MARK: &str = "x-";
-
-/// A node's name in the form in which it can stand in a subject.
-///
-/// A plain name (`[A-Za-z0-9_-]`, 1 to 40 characters) is its own token. Any other name, one that starts with
-/// `x-`, and the reserved `status` become `x-` and 32 hexadecimal digits of the name's BLAKE3 hash, so two
-/// names never share a token.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(String);
-
-impl Token {
-    /// The token of a node's name.
-    pub fn of(name: &str) -> Self {
-        if is_plain(name) && !name.starts_with(MARK) && name != STATUS {
-            return Self(name.to_owned());
-        }
-        let hash = blake3::hash(name.as_bytes()).to_hex();
-        Self(format!("{MARK}{}", &hash.as_str()[..32]))
-    }
-
-    /// What already is a token, such as one read from a subject.
-    pub fn parse(text: &str) -> Option<Self> {
-        let escaped = text.strip_prefix(MARK).is_some_and(is_escape);
-        let plain = is_plain(text) && !text.starts_with(MARK) && text != STATUS;
-        (plain || escaped).then(|| Self(text.to_owned()))
-    }
-
-    /// The text of the token.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn is_plain(text: &str) -> bool {
-    PLAIN.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
-
-fn is_escape(digits: &str) -> bool {
-    digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-}
-
 /// Whether a text names a run: 16 lower-case hexadecimal digits.
 pub fn is_run(run: &str) -> bool {
     run.len() == 16 && run.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

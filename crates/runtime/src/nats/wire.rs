@@ -15,7 +15,7 @@ use super::subjects::{Token, api};
 
 /// Why the broker did not do something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum WireFault {
     #[error("the connection was lost")]
     Lost,
     #[error("no answer in time")]
@@ -114,12 +114,12 @@ impl Wire {
     }
 
     /// A question to the broker; ends with the connection or with the time.
-    pub(super) async fn ask(&self, subject: String, payload: Bytes) -> Result<Message, Fault> {
+    pub(super) async fn ask(&self, subject: String, payload: Bytes) -> Result<Message, WireFault> {
         let mut link = self.link.clone();
         let now = *link.borrow_and_update();
         // Nothing is queued for a broker that is not there: it would be sent much later.
         if !now.up {
-            return Err(Fault::Lost);
+            return Err(WireFault::Lost);
         }
         let subject = self.local(&subject);
         let request = Request::new().payload(payload).timeout(Some(self.limits.ack_timeout));
@@ -127,38 +127,38 @@ impl Wire {
             // The time-out of the client does not cover its own full queue.
             tokio::time::timeout(self.limits.ack_timeout * 2, self.client.send_request(subject, request))
                 .await
-                .map_err(|_| Fault::Silent)?
+                .map_err(|_| WireFault::Silent)?
                 .map_err(|error| match error.kind() {
-                    RequestErrorKind::TimedOut => Fault::Silent,
-                    RequestErrorKind::NoResponders => Fault::Nobody,
-                    _ => Fault::Other(error.to_string()),
+                    RequestErrorKind::TimedOut => WireFault::Silent,
+                    RequestErrorKind::NoResponders => WireFault::Nobody,
+                    _ => WireFault::Other(error.to_string()),
                 })
         };
         tokio::select! {
             answer = answered => answer,
-            _ = link.wait_for(|l| !l.up || l.made != now.made) => Err(Fault::Lost),
+            _ = link.wait_for(|l| !l.up || l.made != now.made) => Err(WireFault::Lost),
         }
     }
 
     /// A question that is answered with JSON.
-    pub(super) async fn api(&self, subject: String, body: &Value) -> Result<Value, Fault> {
+    pub(super) async fn api(&self, subject: String, body: &Value) -> Result<Value, WireFault> {
         let answer = self.ask(subject, Bytes::from(body.to_string())).await?;
         verdict(&answer.payload)
     }
 
     /// Publishes into the stream and waits for the acknowledgement.
-    pub(super) async fn publish(&self, subject: String, payload: Bytes) -> Result<(), Fault> {
-        let _permit = self.in_flight.acquire().await.map_err(|_| Fault::Lost)?;
+    pub(super) async fn publish(&self, subject: String, payload: Bytes) -> Result<(), WireFault> {
+        let _permit = self.in_flight.acquire().await.map_err(|_| WireFault::Lost)?;
         let answer = self.ask(subject, payload).await?;
         verdict(&answer.payload).map(drop)
     }
 }
 
-fn verdict(answer: &[u8]) -> Result<Value, Fault> {
-    let value: Value = serde_json::from_slice(answer).map_err(|error| Fault::Other(error.to_string()))?;
+fn verdict(answer: &[u8]) -> Result<Value, WireFault> {
+    let value: Value = serde_json::from_slice(answer).map_err(|error| WireFault::Other(error.to_string()))?;
     match value.get("error") {
         None => Ok(value),
-        Some(error) => Err(Fault::Refused {
+        Some(error) => Err(WireFault::Refused {
             code: error.get("err_code").and_then(Value::as_u64).unwrap_or_default(),
             text: error.get("description").and_then(Value::as_str).unwrap_or("refused").to_owned(),
         }),

@@ -4,10 +4,10 @@ use super::mail::Mail;
 use super::observe::Observer;
 use super::telemetry::{Names, Telemetry};
 use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
-use crate::nats::{Post, PostConfig};
 use crate::store::{Commit, Vault};
-use fedkin_core::privacy::ChainLine;
-use fedkin_core::round::{ClientMachines, Effect, Envelope, Message, Note, Record};
+use crate::transport::{Transport, TransportError};
+use fedkin_method::round::{ClientMachines, Effect, Envelope, Message, Note, Record};
+use fedkin_privacy::ChainLine;
 use futures_util::FutureExt;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ const GROUP_BYTES: usize = 64 << 20;
 
 /// A client as its process knows it.
 #[derive(Debug, Clone)]
-pub struct Hosted {
+pub struct HostedClient {
     /// Its name.
     pub name: String,
     /// The digest of its records, under which its ledger is kept.
@@ -32,8 +32,6 @@ pub struct Hosted {
 
 /// What a client process is started with.
 pub struct ClientOptions {
-    /// The transport.
-    pub post: PostConfig,
     /// The digest all nodes agree on.
     pub fingerprint: [u8; 32],
     /// Who lives where.
@@ -41,7 +39,7 @@ pub struct ClientOptions {
     /// Names for people.
     pub names: Names,
     /// The clients of this process by id.
-    pub hosted: BTreeMap<u32, Hosted>,
+    pub hosted: BTreeMap<u32, HostedClient>,
     /// Between two signs of life.
     pub resend: Duration,
     /// Where metrics are served.
@@ -53,18 +51,20 @@ struct Process {
     vault: Vault,
     mail: Mail,
     run: [u8; 32],
-    hosted: BTreeMap<u32, Hosted>,
+    hosted: BTreeMap<u32, HostedClient>,
     telemetry: Arc<Telemetry>,
     names: Names,
     stop: watch::Receiver<bool>,
     outside: Vec<Envelope>,
 }
 
-/// Runs the clients of a process until all have their models or `stop` turns true.
-pub async fn host(
+/// Runs the clients of a process until all have their models or `stop` turns true. `connect` opens the transport, once
+/// what is on disk was read.
+pub async fn host<T: Transport>(
     clients: Box<dyn ClientMachines>,
     vault: Vault,
     options: ClientOptions,
+    connect: impl Future<Output = Result<T, TransportError>>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(Ending, Box<dyn ClientMachines>), NodeError> {
     let telemetry = Telemetry::new(options.names.clone());
@@ -82,7 +82,7 @@ pub async fn host(
         outside: Vec::new(),
     };
     process.restore()?;
-    let mut post = Post::open(options.post).await?;
+    let mut transport = connect.await?;
     process.telemetry.connected.set(1);
     let mut beats = tokio::time::interval(options.resend);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -90,14 +90,14 @@ pub async fn host(
     let count = process.hosted.len();
     let mut going = true;
     while going && process.clients.over() < count {
-        process.flush(&post)?;
+        process.flush(&mut transport)?;
         tokio::select! {
-            event = post.next() => {
+            event = transport.next() => {
                 let mut envelopes = Vec::new();
                 let mut again = process.mail.take(event, &process.telemetry, &mut envelopes);
                 // What else is there already is answered together: one write to the disk for all.
                 for _ in 1..GROUP {
-                    let Some(event) = post.next().now_or_never() else { break };
+                    let Some(event) = transport.next().now_or_never() else { break };
                     again |= process.mail.take(event, &process.telemetry, &mut envelopes);
                 }
                 if !envelopes.is_empty() {
@@ -107,7 +107,7 @@ pub async fn host(
                         if !going {
                             break;
                         }
-                        process.flush(&post)?;
+                        process.flush(&mut transport)?;
                     }
                 }
                 if again {
@@ -124,8 +124,8 @@ pub async fn host(
             () = stopped(&mut stop) => going = false,
         }
     }
-    process.flush(&post)?;
-    post.flush(Duration::from_secs(5)).await;
+    process.flush(&mut transport)?;
+    transport.flush(Duration::from_secs(5)).await;
     Ok((if going { Ending::Done } else { Ending::Stopped }, process.clients))
 }
 
@@ -235,10 +235,10 @@ impl Process {
         Ok(true)
     }
 
-    fn flush(&mut self, post: &Post) -> Result<(), NodeError> {
+    fn flush(&mut self, transport: &mut impl Transport) -> Result<(), NodeError> {
         if !self.outside.is_empty() {
             let envelopes = std::mem::take(&mut self.outside);
-            let bytes = self.mail.send(&post.sender(), envelopes)?;
+            let bytes = self.mail.send(transport, envelopes)?;
             self.telemetry.sent_bytes.inc_by(bytes as u64);
         }
         Ok(())

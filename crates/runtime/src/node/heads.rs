@@ -1,9 +1,9 @@
 //! What servers remember of their clients' ledgers from one run to the next: an old copy of a client's disk that is
 //! put back between two runs shows fewer lines than were seen here.
 
-use crate::store::{Kept, ServerStore, StoreError};
-use fedkin_core::codec::Codec;
-use fedkin_core::round::Known;
+use crate::store::{ServerStore, StoreError, StoredRecords};
+use fedkin_method::round::Known;
+use fedkin_numeric::codec::Codec;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -18,14 +18,14 @@ pub(super) struct Heads {
 /// On disk.
 type Rows = Box<[(Box<[u8]>, Known)]>;
 
-fn rows_of(folder: &Path, kept: Kept) -> Result<Rows, StoreError> {
+fn rows_of(folder: &Path, kept: StoredRecords) -> Result<Rows, StoreError> {
     let damaged = |_| StoreError::damaged(folder, 0, "the heads of the clients' ledgers cannot be read");
     kept.snapshot.map_or_else(|| Ok(Rows::default()), |bytes| Rows::from_bytes(&bytes).map_err(damaged))
 }
 
 /// What servers remember of their clients' ledgers: the folder `heads` of their state. Works while they run.
 pub fn read_heads(folder: &Path) -> Result<Vec<(String, Known)>, StoreError> {
-    let rows = rows_of(folder, Kept::read(folder)?)?.into_iter();
+    let rows = rows_of(folder, StoredRecords::read(folder)?)?.into_iter();
     Ok(rows.map(|(name, known)| (String::from_utf8_lossy(&name).into_owned(), known)).collect())
 }
 

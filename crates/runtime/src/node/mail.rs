@@ -1,8 +1,9 @@
 //! Envelopes to payloads and back: what goes to one process travels together.
 
 use super::telemetry::Telemetry;
-use crate::nats::{Event, PART, PostError, Sender, Token};
-use fedkin_core::round::{Envelope, Message, PROTOCOL, Peer, Unopened, open, seal};
+use crate::transport::{Event, Token, Transport, TransportError};
+use bytes::Bytes;
+use fedkin_method::round::{Envelope, Message, PROTOCOL, Peer, Unopened, open, seal};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ const TURNS: u32 = 32;
 /// And large ones in so many.
 const WIDE: u32 = 4;
 /// Envelopes are packed up to about this size.
-const PACK: usize = PART;
+const PACK: usize = 192 * 1024;
 /// A larger message is not sent again before this time, then twice as long, and so on. What was on its way would only
 /// be pushed back by it, and nothing rests on it: a mailbox that was lost is announced ([`Mail::again`]).
 const REST: Duration = Duration::from_secs(10);
@@ -90,7 +91,11 @@ impl Mail {
     }
 
     /// Sends envelopes, those for one node together. Returns how many bytes.
-    pub fn send(&mut self, sender: &Sender, envelopes: Vec<Envelope>) -> Result<usize, PostError> {
+    pub fn send(
+        &mut self,
+        out: &mut impl Transport,
+        envelopes: Vec<Envelope>,
+    ) -> Result<usize, TransportError> {
         let mut by_node: BTreeMap<Token, Vec<Envelope>> = BTreeMap::new();
         for envelope in envelopes {
             if self.rests(&envelope) {
@@ -110,18 +115,18 @@ impl Mail {
                 let length = weight(&envelope.message);
                 if length > PACK {
                     // Too large to be packed: a slot of its own, one per client and kind, holds the latest.
-                    bytes += self.post(sender, &node, &own_slot(&envelope), &[envelope])?;
+                    bytes += self.post(out, &node, &own_slot(&envelope), &[envelope])?;
                     continue;
                 }
                 if size + length > PACK {
-                    bytes += self.pack(sender, &node, &pack)?;
+                    bytes += self.pack(out, &node, &pack)?;
                     pack.clear();
                     size = 0;
                 }
                 size += length;
                 pack.push(envelope);
             }
-            bytes += self.pack(sender, &node, &pack)?;
+            bytes += self.pack(out, &node, &pack)?;
         }
         Ok(bytes)
     }
@@ -164,23 +169,34 @@ impl Mail {
         self.rests.clear();
     }
 
-    fn pack(&mut self, sender: &Sender, node: &Token, pack: &[Envelope]) -> Result<usize, PostError> {
+    fn pack(
+        &mut self,
+        out: &mut impl Transport,
+        node: &Token,
+        pack: &[Envelope],
+    ) -> Result<usize, TransportError> {
         if pack.is_empty() {
             return Ok(0);
         }
         let turn = self.turns.entry(node.clone()).or_default();
         *turn = (*turn + 1) % TURNS;
         let slot = format!("turn-{turn}");
-        self.post(sender, node, &slot, pack)
+        self.post(out, node, &slot, pack)
     }
 
-    fn post(&self, sender: &Sender, node: &Token, slot: &str, pack: &[Envelope]) -> Result<usize, PostError> {
+    fn post(
+        &self,
+        out: &mut impl Transport,
+        node: &Token,
+        slot: &str,
+        pack: &[Envelope],
+    ) -> Result<usize, TransportError> {
         let payload = seal(&self.run, pack);
         let length = payload.len();
         // A large broadcast: few slots, or the broker would keep a long row of them.
         let wide = format!("wide-{}", self.turns.get(node).map_or(0, |turn| turn % WIDE));
         let slot = if length > 2 * PACK && pack.len() > 1 { &wide } else { slot };
-        sender.send(node, slot, payload.into())?;
+        out.send(node, slot, payload)?;
         Ok(length)
     }
 
@@ -208,8 +224,7 @@ impl Mail {
                 }
             }
             Event::Incident(incident) => {
-                let reason = &incident.reason;
-                telemetry.incident(incident.from.as_str(), reason.kind(), &reason.to_string());
+                telemetry.incident(incident.from.as_str(), incident.kind, &incident.reason);
             }
             Event::Reconnected => {
                 self.again();
@@ -228,7 +243,7 @@ impl Mail {
     }
 
     /// Opens a payload from a node; envelopes in another node's name are left out and named.
-    pub fn open(&self, from: &Token, payload: &[u8]) -> Result<(Vec<Envelope>, Vec<Refused>), Refused> {
+    pub fn open(&self, from: &Token, payload: &Bytes) -> Result<(Vec<Envelope>, Vec<Refused>), Refused> {
         let mut refused = Vec::new();
         if let Some(count) = self.announced(payload).filter(|count| *count > MOST) {
             return Err(Refused::Crowd(count));

@@ -1,5 +1,5 @@
-//! Nodes on machines of their own: they drive the machines of `fedkin_core::round` with a disk ([`store`](crate::store))
-//! and a transport ([`nats`](crate::nats)). What is to be durable is durable before anything after it is sent.
+//! Nodes on machines of their own: they drive the machines of `fedkin_method::round` with a disk ([`store`](crate::store))
+//! and a [`transport`](crate::transport). What is to be durable is durable before anything after it is sent.
 
 mod client;
 mod heads;
@@ -9,7 +9,7 @@ mod server;
 mod status;
 mod telemetry;
 
-pub use client::{ClientOptions, Hosted, host};
+pub use client::{ClientOptions, HostedClient, host};
 pub use heads::read_heads;
 pub use mail::{Mail, Refused, Routes};
 pub use observe::Observer;
@@ -17,8 +17,8 @@ pub use server::{ServerOptions, serve};
 pub use status::{ClientStatus, LISTED, NodeStatus, ServerStatus};
 pub use telemetry::{Health, Names, Telemetry};
 
-use crate::nats::PostError;
 use crate::store::StoreError;
+use crate::transport::TransportError;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -31,7 +31,7 @@ pub enum NodeError {
     Store(#[from] StoreError),
     /// The transport.
     #[error(transparent)]
-    Post(#[from] PostError),
+    Transport(#[from] TransportError),
     /// The records on disk do not fit this run.
     #[error(
         "{what}: {why}; if this build or config was changed, go back, or start a new run in another state directory"

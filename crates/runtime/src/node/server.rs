@@ -6,9 +6,9 @@ use super::observe::Observer;
 use super::status::{ClientStatus, LISTED, NodeStatus, ServerStatus};
 use super::telemetry::{Names, Telemetry};
 use super::{Ending, NodeError, PATIENCE, Routes, durable, stopped};
-use crate::nats::{Post, PostConfig, Token};
 use crate::store::ServerStore;
-use fedkin_core::round::{Effect, Envelope, Note, Peer, Record, ServerMachine, Standing};
+use crate::transport::{Token, Transport, TransportError};
+use fedkin_method::round::{Effect, Envelope, Note, Peer, Record, ServerMachine, Standing};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ use tokio::time::MissedTickBehavior;
 
 /// What a server process is started with.
 pub struct ServerOptions {
-    /// The transport.
-    pub post: PostConfig,
+    /// This node.
+    pub node: Token,
     /// Where the servers' records are kept.
     pub state: PathBuf,
     /// Where the heads of the clients' ledgers are kept, over all runs.
@@ -69,11 +69,13 @@ struct Process {
 /// The node was told to stop while its disk was full.
 struct Halted;
 
-/// Runs servers until their work is done or `stop` turns true; restores what is on disk first. Returns the machines,
+/// Runs servers until their work is done or `stop` turns true; restores what is on disk first, and only then opens the
+/// transport by `connect`. Returns the machines,
 /// so that the models they hold can be kept.
-pub async fn serve(
+pub async fn serve<T: Transport>(
     machines: Vec<Box<dyn ServerMachine>>,
     options: ServerOptions,
+    connect: impl Future<Output = Result<T, TransportError>>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<(Ending, Vec<Box<dyn ServerMachine>>), NodeError> {
     let telemetry = Telemetry::new(options.names.clone());
@@ -83,7 +85,7 @@ pub async fn serve(
         servers: open(machines, &options, &heads)?,
         heads,
         mail: Mail::new(options.fingerprint, options.routes),
-        me: options.post.node.clone(),
+        me: options.node.clone(),
         names: options.names,
         rounds: options.rounds,
         telemetry,
@@ -91,17 +93,17 @@ pub async fn serve(
         inside: VecDeque::new(),
         outside: Vec::new(),
     };
-    let mut post = Post::open(options.post).await?;
+    let mut transport = connect.await?;
     process.telemetry.connected.set(1);
     let mut beats = tokio::time::interval(options.resend);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
     let mut going = process.all(|machine| machine.start()).await?;
     while going.is_ok() && !process.servers.iter().all(|one| one.done) {
-        process.flush(&post)?;
+        process.flush(&mut transport)?;
         let wake = options.deadline.map(|deadline| process.wakes(deadline));
         going = tokio::select! {
-            event = post.next() => {
+            event = transport.next() => {
                 let mut envelopes = Vec::new();
                 if process.mail.take(event, &process.telemetry, &mut envelopes) {
                     process.all(|machine| machine.resend()).await?
@@ -113,7 +115,7 @@ pub async fn serve(
                 }
             }
             _ = beats.tick() => {
-                process.publish(&post).await;
+                process.publish(&mut transport).await;
                 process.note_heads()?;
                 if process.only_servers_missing() && heard.elapsed() > options.resend * PATIENCE {
                     tracing::warn!("every client has its model; silent neighbours are not waited for any longer");
@@ -126,9 +128,9 @@ pub async fn serve(
         };
     }
     process.note_heads()?;
-    process.flush(&post)?;
-    process.publish(&post).await;
-    post.flush(Duration::from_secs(5)).await;
+    process.flush(&mut transport)?;
+    process.publish(&mut transport).await;
+    transport.flush(Duration::from_secs(5)).await;
     let ending = if going.is_ok() { Ending::Done } else { Ending::Stopped };
     Ok((ending, process.servers.into_iter().map(|one| one.machine).collect()))
 }
@@ -296,10 +298,10 @@ impl Process {
         self.servers.iter().any(|one| one.machine.id() == server)
     }
 
-    fn flush(&mut self, post: &Post) -> Result<(), NodeError> {
+    fn flush(&mut self, transport: &mut impl Transport) -> Result<(), NodeError> {
         if !self.outside.is_empty() {
             let envelopes = std::mem::take(&mut self.outside);
-            let bytes = self.mail.send(&post.sender(), envelopes)?;
+            let bytes = self.mail.send(transport, envelopes)?;
             self.telemetry.sent_bytes.inc_by(bytes as u64);
         }
         Ok(())
@@ -328,13 +330,13 @@ impl Process {
         self.servers.iter().all(|one| one.standing.ended && one.machine.waits_for().is_empty())
     }
 
-    async fn publish(&self, post: &Post) {
+    async fn publish(&self, transport: &mut impl Transport) {
         let servers: Vec<ServerStatus> = self.servers.iter().map(|one| self.status(one)).collect();
         let joined: usize = servers.iter().map(|server| server.joined).sum();
         self.telemetry.clients.set(joined as i64);
         let status = NodeStatus { node: self.me.as_str().to_string(), servers };
         if let Ok(bytes) = serde_json::to_vec(&status)
-            && let Err(error) = post.publish_status(bytes.into()).await
+            && let Err(error) = transport.publish_status(bytes.into()).await
         {
             tracing::debug!(%error, "no status published");
         }

@@ -1,6 +1,7 @@
 //! What a node tells about itself: counters for Prometheus, a health page, lines in the log.
 
-use fedkin_core::round::{Counts, Note, Peer, Stopped};
+use fedkin_method::Counts;
+use fedkin_method::round::{Note, Peer, Stopped};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -1,6 +1,6 @@
 //! What can go wrong with a store, where, and what to do about it.
 
-use fedkin_core::privacy::Broken;
+use fedkin_privacy::Broken;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

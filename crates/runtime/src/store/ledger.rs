@@ -3,8 +3,8 @@
 use super::disk::{Disk, How, System};
 use super::error::StoreError;
 use super::frame::{Entry, Frames, Next};
-use fedkin_core::codec::{Codec, Reader};
-use fedkin_core::privacy::{Chain, ChainLine};
+use fedkin_numeric::codec::{Codec, Reader};
+use fedkin_privacy::{Chain, ChainLine};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -28,27 +28,14 @@ pub(super) const STATE: &str = "state/";
 const LINES: &str = "lines/";
 const HEAD: &str = "head/";
 
-fn hex(bytes: &[u8; 32]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(64);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
-}
-
 fn unhex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    (text.len() == 64).then_some(bytes)
+    hex::decode_to_slice(text, &mut bytes).ok().map(|()| bytes)
 }
 
 /// A journal's key: a kind, a run or fingerprint, a client. The name is last, whatever it contains.
 fn key(kind: &str, name: &[u8; 32], client: &str) -> String {
-    format!("{kind}{}/{client}", hex(name))
+    format!("{kind}{}/{client}", hex::encode(name))
 }
 
 fn split(key: &str, kind: &str) -> Option<Which> {
@@ -109,7 +96,7 @@ pub struct LedgerLine {
 
 /// All lines of a vault, each once, those of one chain in order. Reads from disk as it goes on.
 ///
-/// The lines are as written: follow them with a [`Chain`](fedkin_core::privacy::Chain) to verify them.
+/// The lines are as written: follow them with a [`Chain`](fedkin_privacy::Chain) to verify them.
 #[derive(Debug)]
 pub struct Lines {
     files: std::vec::IntoIter<(PathBuf, Frames)>,

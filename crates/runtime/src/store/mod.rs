@@ -23,6 +23,6 @@ pub use error::StoreError;
 pub use frame::Entry;
 pub use journal::{Journal, Recovery};
 pub use ledger::{LedgerLine, Lines, read_ledger};
-pub use server::{Kept, ServerStore};
-pub use shaky::{Fault, ShakyDisk};
+pub use server::{ServerStore, StoredRecords};
+pub use shaky::{DiskFault, ShakyDisk};
 pub use vault::{Commit, Secret, Vault};

@@ -3,8 +3,8 @@
 use super::error::StoreError;
 use super::frame::Entry;
 use super::ledger::{self, JOURNAL, Which};
-use fedkin_core::codec::Codec;
-use fedkin_core::privacy::{Broken, Chain};
+use fedkin_numeric::codec::Codec;
+use fedkin_privacy::{Broken, Chain};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -12,17 +12,17 @@ const DELTA: &str = "delta";
 
 /// What a store held when it was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredRecords {
     /// The last snapshot.
     pub snapshot: Option<Vec<u8>>,
     /// What was committed after it, in order.
     pub deltas: Vec<Vec<u8>>,
 }
 
-impl Kept {
+impl StoredRecords {
     fn take(&mut self, path: &Path, Entry { key, bytes }: Entry) -> Result<(), StoreError> {
         match &*key {
-            SNAPSHOT if *self == Kept::default() => self.snapshot = Some(bytes),
+            SNAPSHOT if *self == StoredRecords::default() => self.snapshot = Some(bytes),
             DELTA => self.deltas.push(bytes),
             _ => {
                 let what = format!("{key:?} does not belong in a server's journal");
@@ -37,7 +37,7 @@ impl Kept {
         let path = folder.join("journal");
         let storage = System.open(&path, How::Read).map_err(StoreError::file("open", &path))?;
         let mut frames = Frames::open(&path, storage)?;
-        let mut kept = Kept::default();
+        let mut kept = StoredRecords::default();
         loop {
             match frames.next()? {
                 Next::Frame(entries) => entries.into_iter().try_for_each(|entry| kept.take(&path, entry))?,
@@ -56,15 +56,15 @@ pub struct ServerStore {
 
 impl ServerStore {
     /// Opens or makes a store; gives what it held.
-    pub fn open(folder: &Path) -> Result<(Self, Kept), StoreError> {
+    pub fn open(folder: &Path) -> Result<(Self, StoredRecords), StoreError> {
         Self::open_on(Arc::new(System), folder)
     }
 
     /// The same on another disk.
-    pub fn open_on(disk: Arc<dyn Disk>, folder: &Path) -> Result<(Self, Kept), StoreError> {
+    pub fn open_on(disk: Arc<dyn Disk>, folder: &Path) -> Result<(Self, StoredRecords), StoreError> {
         let path = folder.join("journal");
         let (journal, entries) = Journal::open_on(disk, &path)?;
-        let mut kept = Kept::default();
+        let mut kept = StoredRecords::default();
         entries.into_iter().try_for_each(|entry| kept.take(&path, entry))?;
         Ok((Self { journal }, kept))
     }

@@ -6,7 +6,7 @@
 //! "clean": visible, lost to a later sync, and partly on the disk or not. For tests and fault simulators.
 
 use super::disk::{Disk, Flush, Guard, How, NotLocked, Storage};
-use fedkin_core::rng::{PublicRng, Random};
+use fedkin_numeric::rng::{PublicRng, Random};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What happens to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum DiskFault {
     /// It fails, and so does everything after it until [`ShakyDisk::kill`] or [`ShakyDisk::power_cut`].
     Crash,
     /// It fails for want of space.
@@ -39,7 +39,7 @@ struct Inner {
     /// Files opened before a restart are closed.
     boot: u64,
     operations: u64,
-    faults: BTreeMap<u64, Fault>,
+    faults: BTreeMap<u64, DiskFault>,
     crashed: bool,
     capacity: u64,
     rng: PublicRng,
@@ -100,19 +100,19 @@ impl File {
 
 impl Inner {
     /// Counts one operation and decides whether it fails.
-    fn step(&mut self) -> Result<(), (Fault, io::Error)> {
+    fn step(&mut self) -> Result<(), (DiskFault, io::Error)> {
         let now = self.operations;
         self.operations += 1;
         let fault = match self.faults.remove(&now) {
-            _ if self.crashed => Fault::Crash,
+            _ if self.crashed => DiskFault::Crash,
             Some(fault) => fault,
             None => return Ok(()),
         };
-        self.crashed |= fault == Fault::Crash;
+        self.crashed |= fault == DiskFault::Crash;
         let error = match fault {
-            Fault::Crash => io::Error::other("the process ended here"),
-            Fault::Full => ErrorKind::StorageFull.into(),
-            Fault::Broken => io::Error::other("input/output error"),
+            DiskFault::Crash => io::Error::other("the process ended here"),
+            DiskFault::Full => ErrorKind::StorageFull.into(),
+            DiskFault::Broken => io::Error::other("input/output error"),
         };
         Err((fault, error))
     }
@@ -187,7 +187,7 @@ impl ShakyDisk {
     }
 
     /// Lets the operation after `good` more fail, beside other faults that are waiting.
-    pub fn fail_after(&self, good: u64, fault: Fault) {
+    pub fn fail_after(&self, good: u64, fault: DiskFault) {
         let mut inner = self.inner();
         let at = inner.operations + good;
         inner.faults.insert(at, fault);
@@ -316,7 +316,7 @@ impl Storage for Open {
                     }
                     Ok(())
                 }
-                Err((Fault::Crash, error)) => Err(error),
+                Err((DiskFault::Crash, error)) => Err(error),
                 Err((_, error)) => {
                     file.spill(&mut inner.rng);
                     Err(error)

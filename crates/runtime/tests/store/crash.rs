@@ -1,7 +1,7 @@
 //! A crash after every single file operation, with and without a power cut.
 
 use super::*;
-use fedkin_runtime::store::{Commit, Fault, Secret, ServerStore, Vault};
+use fedkin_runtime::store::{Commit, DiskFault, Secret, ServerStore, Vault};
 
 /// Runs `act` on a fresh disk with a crash after 0, 1, 2, ... operations until it gets through, then lets
 /// `check` look at what the next process finds.
@@ -15,7 +15,7 @@ fn every_crash(
         for seed in 0..12 {
             let disk = ShakyDisk::new(seed);
             prepare(&disk);
-            disk.fail_after(good, Fault::Crash);
+            disk.fail_after(good, DiskFault::Crash);
             through = act(&disk).is_ok();
             disk.calm();
             let power = seed % 4 != 0;

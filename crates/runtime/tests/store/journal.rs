@@ -1,7 +1,7 @@
 //! The file itself.
 
 use super::*;
-use fedkin_runtime::store::{Disk, Fault, Recovery, ServerStore};
+use fedkin_runtime::store::{Disk, DiskFault, Recovery, ServerStore};
 
 /// A journal with these values, one frame each, and where each frame begins; the last place is the end.
 fn written(values: &[&[u8]]) -> (Vec<u8>, Vec<usize>) {
@@ -237,7 +237,7 @@ fn a_search_behind_a_bad_frame_reaches_over_its_windows() {
 
 #[test]
 fn a_failed_commit_leaves_the_journal_usable_and_writes_its_frame_again() {
-    for fault in [Fault::Full, Fault::Broken] {
+    for fault in [DiskFault::Full, DiskFault::Broken] {
         for step in 0..2 {
             for seed in 0..20 {
                 let disk = ShakyDisk::new(seed);
@@ -246,7 +246,7 @@ fn a_failed_commit_leaves_the_journal_usable_and_writes_its_frame_again() {
                 let before = journal.len();
                 disk.fail_after(step, fault);
                 let error = journal.append(&[("k", &[1; 1000])]).unwrap_err();
-                assert_eq!(error.disk_full(), fault == Fault::Full);
+                assert_eq!(error.disk_full(), fault == DiskFault::Full);
                 assert_eq!(disk.contents(&path()).unwrap().len() as u64, before);
                 journal.append(&[("k", &[1; 1000])]).unwrap();
                 disk.power_cut();
@@ -266,7 +266,7 @@ fn the_shaky_disk_forgets_what_a_failed_sync_dropped() {
         let mut file = disk.open(&path(), How::Fresh).unwrap();
         disk.sync_folder(Path::new("node")).unwrap();
         file.write_at(0, &[1; 10]).unwrap();
-        disk.fail_after(0, Fault::Broken);
+        disk.fail_after(0, DiskFault::Broken);
         file.sync(Flush::Data).unwrap_err();
         file.sync(Flush::Data).unwrap();
         disk.power_cut();
@@ -281,14 +281,14 @@ fn the_shaky_disk_forgets_what_a_failed_sync_dropped() {
 fn what_opening_reports_survives_a_power_cut_right_after() {
     let mut seen = [0; 2];
     for seed in 0..60 {
-        for (fault, before) in [(Fault::Broken, 1), (Fault::Broken, 0), (Fault::Crash, 1)] {
+        for (fault, before) in [(DiskFault::Broken, 1), (DiskFault::Broken, 0), (DiskFault::Crash, 1)] {
             let disk = ShakyDisk::new(seed);
             let (mut journal, _) = open(&disk).unwrap();
             for _ in 0..before {
                 journal.append(&[("k", b"first")]).unwrap();
             }
             disk.fail_after(1, fault);
-            disk.fail_after(2 + seed % 2, Fault::Crash);
+            disk.fail_after(2 + seed % 2, DiskFault::Crash);
             let error = journal.append(&[("k", &[2; 500])]).unwrap_err();
             assert!(error.to_string().contains("sync"), "{error}");
             drop(journal);
@@ -308,7 +308,7 @@ fn a_journal_that_cannot_be_cut_back_says_so_until_it_is_opened_again() {
     let disk = ShakyDisk::new(1);
     let (mut journal, _) = open(&disk).unwrap();
     journal.append(&[("k", b"kept")]).unwrap();
-    disk.fail_after(1, Fault::Crash);
+    disk.fail_after(1, DiskFault::Crash);
     journal.append(&[("k", b"lost")]).unwrap_err();
     for _ in 0..2 {
         let text = journal.append(&[("k", b"more")]).unwrap_err().to_string();
@@ -332,9 +332,9 @@ fn nothing_is_acknowledged_on_a_name_that_may_vanish() {
         let before = disk.operations();
         journal.compact(&[("k", b"1")]).unwrap();
         let steps = disk.operations() - before;
-        disk.fail_after(steps - 1, Fault::Broken);
+        disk.fail_after(steps - 1, DiskFault::Broken);
         journal.compact(&[("k", b"1")]).unwrap_err();
-        disk.fail_after(0, Fault::Broken);
+        disk.fail_after(0, DiskFault::Broken);
         journal.append(&[("k", b"2")]).unwrap_err();
         journal.append(&[("k", b"2")]).unwrap();
         disk.power_cut();

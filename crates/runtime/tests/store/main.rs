@@ -9,7 +9,7 @@ mod random;
 mod skipped;
 mod vault;
 
-use fedkin_core::privacy::{Chain, ChainLine, Charge, Cost, Trust};
+use fedkin_privacy::{Chain, ChainLine, Charge, Cost, Trust};
 use fedkin_runtime::store::{Entry, Journal, ShakyDisk, StoreError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Random commits, compactions, failures and crashes against a model in memory.
 
 use super::*;
-use fedkin_runtime::store::{Commit, Fault, Secret, Vault};
+use fedkin_runtime::store::{Commit, DiskFault, Secret, Vault};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ enum Act {
     Kill,
     PowerCut,
     /// The operation after this many good ones fails so.
-    Fail(u64, Fault),
+    Fail(u64, DiskFault),
     Room(Option<u16>),
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let fault = prop_oneof![Just(Fault::Crash), Just(Fault::Full), Just(Fault::Broken)];
+    let fault = prop_oneof![Just(DiskFault::Crash), Just(DiskFault::Full), Just(DiskFault::Broken)];
     let act = prop_oneof![
         6 => prop::collection::vec((0..4u8, 0..3u8), 1..4).prop_map(Act::Commit),
         2 => Just(Act::Compact),

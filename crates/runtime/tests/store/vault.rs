@@ -1,7 +1,7 @@
 //! The directory of a client process.
 
 use super::*;
-use fedkin_core::privacy::Refusal;
+use fedkin_privacy::Refusal;
 use fedkin_runtime::store::{Commit, Disk, Secret, Vault, read_ledger};
 
 fn step(vault: &mut Vault, client: &str, number: u32) -> Chain {
@@ -156,7 +156,7 @@ fn an_edited_ledger_is_refused_with_client_and_line() {
         disk.remove(&folder.join("ledger.log")).unwrap();
         let (mut ledger, _) = Journal::open_on(Arc::new(disk.clone()), &folder.join("ledger.log")).unwrap();
         let key = format!("lines/{}/ward-3", "07".repeat(32));
-        let bytes = fedkin_core::codec::Codec::to_bytes(&kept.into_boxed_slice());
+        let bytes = fedkin_numeric::codec::Codec::to_bytes(&kept.into_boxed_slice());
         ledger.append(&[(&key, &bytes)]).unwrap();
         drop(ledger);
         open().map(drop)
@@ -245,7 +245,7 @@ fn ten_thousand_commits_keep_the_journal_bounded_and_grow_the_ledger_by_lines_al
     for number in 0..10_000u32 {
         let mut chain = vault.account("a", &DATA);
         let lines = release(&mut chain, number, 1);
-        written += fedkin_core::codec::Codec::to_bytes(&lines[0]).len() as u64;
+        written += fedkin_numeric::codec::Codec::to_bytes(&lines[0]).len() as u64;
         vault
             .commit(&RUN, &[Commit { client: "a", fingerprint: DATA, state: &state, lines: &lines }])
             .unwrap();

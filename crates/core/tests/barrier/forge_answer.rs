@@ -1,9 +1,0 @@
-//! A client cannot answer beside the gate: `answer` is the machine's.
-use fedkin_core::algorithm::{Algorithm, Run};
-use fedkin_core::round::{Ask, Client, Scratch};
-
-fn forge<A: Algorithm>(client: &mut Client<A>, algorithm: &A, run: &Run, ask: Ask<'_, A>) {
-    let _ = client.answer(algorithm, run, ask, &mut Scratch::default());
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Only the round machine makes asks.
-use fedkin_core::algorithm::{Algorithm, ROUND};
-use fedkin_core::round::Ask;
-
-fn forge<'a, A: Algorithm>(common: &'a A::Common, private: &'a A::Down) -> Ask<'a, A> {
-    Ask::new(1, ROUND, common, private)
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-//! There is no empty released value to start from.
-use fedkin_core::privacy::Released;
-
-fn forge<'g>() -> Released<'g, f64> {
-    Released::default()
-}
-
-fn main() {}

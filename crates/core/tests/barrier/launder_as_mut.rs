@@ -1,8 +1,0 @@
-//! Nor through `AsMut`.
-use fedkin_core::privacy::Released;
-
-fn launder(released: &mut Released<'_, Vec<f64>>, private: &[f64]) {
-    released.as_mut().extend_from_slice(private);
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-//! Nor through a dereference.
-use fedkin_core::privacy::Released;
-
-fn launder(released: &mut Released<'_, f64>, private: f64) {
-    **released = private;
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! What a client has spent is not the method's to reach.
-use fedkin_core::algorithm::Algorithm;
-use fedkin_core::round::Client;
-
-fn refund<A: Algorithm>(client: &mut Client<A>) {
-    client.account.spent = 0;
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-//! Nor is a bound put together from its parts.
-use fedkin_core::privacy::{Bound, Trust};
-
-fn lie() -> Bound {
-    Bound { value: 1e-9, trust: Trust::Enforced }
-}
-
-fn main() {}

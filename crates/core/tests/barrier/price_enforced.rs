@@ -1,8 +1,0 @@
-//! Only privacy code may say that a bound is enforced.
-use fedkin_core::privacy::Bound;
-
-fn lie() -> Bound {
-    Bound::enforced(1e-9)
-}
-
-fn main() {}

@@ -1,9 +1,0 @@
-//! Nor can a genuine one be changed.
-use fedkin_core::privacy::Gaussian;
-
-fn free(mut gaussian: Gaussian) -> Gaussian {
-    gaussian.sigma = 0.0;
-    gaussian
-}
-
-fn main() {}

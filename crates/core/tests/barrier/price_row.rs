@@ -1,9 +1,0 @@
-//! A row names a method; it brings no mechanism.
-use fedkin_core::algorithm::registry::{self, Row};
-use fedkin_core::privacy::Gaussian;
-
-fn lie(mechanism: Gaussian<Vec<f64>>) -> Row {
-    Row { mechanism, ..*registry::native().find("fedavg").unwrap() }
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-//! An enforced bound made a million times smaller would still say that it is enforced.
-use fedkin_core::privacy::Bound;
-
-fn lie(bound: Bound) -> Bound {
-    bound.times(1e-6)
-}
-
-fn main() {}

@@ -1,7 +1,0 @@
-//! The accountant against others: Google's dp-accounting (a grid in `dp_accounting.csv`, written by
-//! `scripts/oracles/dp_accounting_grid.py`), the `opendp` crate (live), and plain numerical integration.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod dp_accounting;
-mod integral;
-mod opendp;

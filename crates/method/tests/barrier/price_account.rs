@@ -1,0 +1,9 @@
+//! What a client has spent is not the method's to reach.
+use fedkin_method::Algorithm;
+use fedkin_method::round::Client;
+
+fn refund<A: Algorithm>(client: &mut Client<A>) {
+    client.account.spent = 0;
+}
+
+fn main() {}
