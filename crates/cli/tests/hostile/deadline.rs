@@ -1,6 +1,6 @@
 //! Clients that do not answer: the run goes on without them, names them, and learns as much as their absence allows.
 
-use crate::site::{PATIENCE, Proc, Site, alone, eventually, plan};
+use crate::site::{LONG, PATIENCE, Proc, Site, alone, eventually, plan};
 use fedkin_data::World;
 use fedkin_run::artifacts::models::Models;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ quorum = 0.8
 "#;
 const HOSTS: [&str; 5] = ["host-0", "host-1", "host-2", "host-3", "host-4"];
 
-/// How long a host is silent in its turn: a few rounds.
+/// How long a host is silent in its turn at least: a few rounds.
 const TURN: Duration = Duration::from_millis(100);
 
 type ByClient = BTreeMap<u32, Vec<f64>>;
@@ -219,11 +219,17 @@ fn in_turns(seed: u32) -> Option<ThreeModels> {
     let (mut server, mut hosts) = start(&site, &HOSTS);
     let mut turns = 0;
     while server.is_running() {
-        assert!(begin.elapsed() < PATIENCE, "{}", server.log());
-        let host = &hosts[turns % HOSTS.len()];
-        host.pause(true);
-        std::thread::sleep(TURN);
-        host.pause(false);
+        assert!(begin.elapsed() < LONG, "{}", server.log());
+        let host = turns % HOSTS.len();
+        let client = site.client(site.clients_of(HOSTS[host])[0]);
+        let (silent, said) = (Instant::now(), server.log().len());
+        hosts[host].pause(true);
+        // However slow the machine is, its silence lasts until it is missed.
+        while server.is_running() && (silent.elapsed() < TURN || !server.log()[said..].contains(client)) {
+            assert!(silent.elapsed() < PATIENCE, "nobody misses {client}\n{}", server.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        hosts[host].pause(false);
         turns += 1;
     }
     server.must_end_well();

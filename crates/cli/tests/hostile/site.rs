@@ -15,8 +15,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Nothing here takes longer, however busy the machine is.
+/// However busy the machine is, nothing stands still for longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(45);
+/// A process that goes on saying something may take this long: a slow disk takes its time for every round.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
 const FEDKIN: &str = env!("CARGO_BIN_EXE_fedkin");
 
 /// Two servers with six clients each, noise on every upload.
@@ -267,19 +269,24 @@ impl Proc {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for its end.
+    /// Waits for its end, as long as its log grows.
     pub(crate) fn ended(&mut self, patience: Duration) -> ExitStatus {
         let begin = Instant::now();
+        let (mut length, mut grown) = (0, begin);
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            if begin.elapsed() > patience {
+            let now = fs::metadata(&self.log).map_or(0, |log| log.len());
+            if now > length {
+                (length, grown) = (now, Instant::now());
+            }
+            if grown.elapsed() > patience || begin.elapsed() > LONG {
                 let _ = self.child.kill();
                 let log = self.log();
                 let lines: Vec<&str> = log.lines().collect();
                 let last = lines[lines.len().saturating_sub(40)..].join("\n");
-                panic!("still running after {patience:?}: {}\n{last}", self.log.display());
+                panic!("still running after {:?}: {}\n{last}", begin.elapsed(), self.log.display());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -353,7 +360,7 @@ impl Proc {
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool, context: impl Fn() -> String) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}\n{}", context());
+        assert!(begin.elapsed() < LONG, "not within {LONG:?}: {what}\n{}", context());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
