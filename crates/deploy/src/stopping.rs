@@ -73,6 +73,7 @@ enum Refusals {
     Unsolved,
     Diverged,
     Undisclosed,
+    BadAsk,
 }
 
 impl From<Stopped> for StopOutcome {

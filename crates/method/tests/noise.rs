@@ -489,7 +489,7 @@ fn spied(bench: &NetScratch, secret: [u8; 32]) -> Seen {
 fn a_server_that_knows_the_seed_cannot_rebuild_noise_or_subsampling() {
     let seed = 8;
     let bench = NetScratch::new(seed, Sampler::Discrete);
-    let (own, other): ([u8; 32], [u8; 32]) = ([0xA5; 32], std::array::from_fn(|i| 31 * i as u8 + 1));
+    let (own, other): ([u8; 32], [u8; 32]) = ([0xA5; 32], std::array::from_fn(|i| (31 * i + 1) as u8));
     let deployed = spied(&bench, own);
     let all = |seen: &Seen| [seen.first.clone(), seen.second.clone(), seen.drawn.clone(), seen.named.clone()];
     // The control: of a simulated client everything can be rebuilt.

@@ -267,6 +267,35 @@ impl Sink for Door {
     }
 }
 
+/// Looks at every number of an ask: finite, and none larger than a bound.
+#[derive(Debug)]
+pub struct Within {
+    bound: f64,
+    all: bool,
+}
+
+impl Within {
+    /// Whether every number of these values is finite and at most `bound` in size.
+    pub fn holds<A: Codec, B: Codec>(bound: f64, first: &A, second: &B) -> bool {
+        let mut within = Self { bound: bound.min(f64::MAX), all: true };
+        first.put(&mut within);
+        second.put(&mut within);
+        within.all
+    }
+}
+
+impl Sink for Within {
+    fn bytes(&mut self, _: &[u8]) {}
+    #[inline]
+    fn numbers(&mut self, numbers: &[f64]) {
+        // What is not a number is not at most anything.
+        self.all &= numbers.iter().all(|x| x.abs() <= self.bound);
+    }
+    fn narrow_numbers(&mut self, numbers: &[f64]) {
+        self.numbers(numbers);
+    }
+}
+
 /// Reads values from bytes.
 #[derive(Debug)]
 pub struct Reader<'a> {

@@ -23,6 +23,7 @@ pub struct Gate<'g> {
     number: u32,
     asked: &'g dyn Fn(&mut Digest),
     demands_privacy: bool,
+    failed: Option<Refusal>,
     brand: Brand<'g>,
 }
 
@@ -37,11 +38,23 @@ impl<'g> Gate<'g> {
         demands_privacy: bool,
     ) -> Self {
         pending.clear();
-        Self { account, pending, secret, step, number: 0, asked, demands_privacy, brand: PhantomData }
+        let (number, failed, brand) = (0, None, PhantomData);
+        Self { account, pending, secret, step, number, asked, demands_privacy, failed, brand }
     }
 
     pub(super) fn brand(&self) -> Brand<'g> {
         self.brand
+    }
+
+    /// Notes, for the client's own people, why a constant is released in place of a value. To refuse instead would tell
+    /// the server about the records, for nothing.
+    pub fn failed(&mut self, why: Refusal) {
+        self.failed = Some(why);
+    }
+
+    /// What [`failed`](Self::failed) noted.
+    pub(crate) fn failure(&self) -> Option<Refusal> {
+        self.failed
     }
 
     /// Releases a value through a mechanism and notes the charge.

@@ -20,16 +20,19 @@ pub enum Refusal {
     Diverged,
     /// A reason that the client keeps to itself: all that a server sees of a refusal where privacy is demanded.
     Undisclosed,
+    /// No honest server asks that: a number is not finite or beyond all bounds, or the run has no such step.
+    BadAsk,
 }
 
 impl Refusal {
-    const ALL: [Refusal; 6] = [
+    const ALL: [Refusal; 7] = [
         Refusal::Budget,
         Refusal::NotPrivate,
         Refusal::NoMechanism,
         Refusal::Unsolved,
         Refusal::Diverged,
         Refusal::Undisclosed,
+        Refusal::BadAsk,
     ];
 
     /// The reason as a constant.
@@ -41,6 +44,9 @@ impl Refusal {
             Refusal::Unsolved => "the client's problem was not solved",
             Refusal::Diverged => "the loss of the client's training grew beyond all bounds",
             Refusal::Undisclosed => "the client keeps its reason to itself",
+            Refusal::BadAsk => {
+                "what the server asked is not finite, beyond all bounds, or not a step of this run"
+            }
         }
     }
 

@@ -122,7 +122,18 @@ impl Curved {
                     solved = true;
                     break;
                 }
-                None => return Err(Unsolved("Newton's method found no decrease")),
+                None => {
+                    let slope = |t: f64| {
+                        let mut sum = 0.0;
+                        for i in 0..n {
+                            let force = self.weights[i] * self.loss.slope(z[i] + ga[i] + t * gd[i], y[i]);
+                            sum += (force + curvature * (a[i] + t * delta[i])) * gd[i];
+                        }
+                        sum
+                    };
+                    let step = by_slope(slope).ok_or(Unsolved("Newton's method found no decrease"))?;
+                    (step, value(step, a, delta, ga, gd, z))
+                }
             };
             axpy(step, delta, a);
             axpy(step, gd, ga);
@@ -168,6 +179,21 @@ fn search(now: f64, descent: f64, value: impl Fn(f64) -> f64) -> Option<(f64, f6
         let next = value(step);
         if next <= now - 1e-4 * step * descent && next < now {
             return Some((step, next));
+        }
+        step *= 0.5;
+    }
+    None
+}
+
+/// For values so large that no decrease shows in them: the first of 1, 1/2, 1/4, ... at which the slope along the step is
+/// not yet positive, or half as steep as at 0. Slopes stay small where values do not.
+fn by_slope(slope: impl Fn(f64) -> f64) -> Option<f64> {
+    let start = slope(0.0);
+    let mut step = 1.0;
+    for _ in 0..HALVINGS {
+        let there = slope(step);
+        if start < 0.0 && there <= 0.5 * start.abs() && there.is_finite() {
+            return Some(step);
         }
         step *= 0.5;
     }
@@ -228,7 +254,22 @@ pub(super) fn in_parameters(
                 (1.0, value(&trial(1.0)))
             }
             None if size <= 1e-7 * scale => return Ok(()),
-            None => return Err(Unsolved("Newton's method found no decrease")),
+            None => {
+                let slope = |t: f64| {
+                    let at = trial(t);
+                    let mut sum = 0.0;
+                    for j in 0..d {
+                        sum += curvature * (at[j] - middle[j]) * step[j];
+                    }
+                    for i in 0..n {
+                        let force = weights[i] * loss.slope(dot(data.row(i), &at), y[i]);
+                        sum += force * dot(data.row(i), &step);
+                    }
+                    sum
+                };
+                let t = by_slope(slope).ok_or(Unsolved("Newton's method found no decrease"))?;
+                (t, value(&trial(t)))
+            }
         };
         axpy(t, &step, w);
         now = next;

@@ -232,6 +232,49 @@ mod tests {
         assert!(fit(&model, &negative, &[1.0], 0.1).is_err());
     }
 
+    /// The losses whose bound is enforced have an answer for any centre a client takes and any record it may hold: whether a
+    /// step is solved tells nothing. Records are clipped to a norm of 1, targets are not.
+    #[test]
+    fn bounded_losses_are_solved_from_any_centre_whatever_the_targets() {
+        for loss in [Loss::Huber(1.0), Loss::Huber(1e-3), Loss::Logistic] {
+            let model = Model { loss, regularisation: 0.0, bias: false, feature_norm: Some(1.0) };
+            for (rows, columns) in [(1, 3), (3, 5), (30, 2)] {
+                let data = sample(rows, columns, loss == Loss::Logistic);
+                let mut features = data.features().to_vec();
+                fedkin_privacy::Clip::new(1.0).unwrap().records(&mut features, columns).unwrap();
+                for outlier in [0.0, 1.0, 1e6, 1e15, 1e100, -1e300] {
+                    let mut targets = data.targets().to_vec();
+                    if loss != Loss::Logistic {
+                        targets[0] = outlier;
+                    }
+                    let data = Arc::new(Dataset::new(columns, features.clone(), targets).unwrap());
+                    for size in [-4e6, -1e3, -1.0, 0.0, 1e-9, 7.0, 1e5, 4e6] {
+                        for (strength, penalty) in [(0.0, 1e-3), (0.02, 1.3), (0.1, 50.0)] {
+                            let prox = Prox::new(&model, Arc::clone(&data), strength, penalty).unwrap();
+                            let centre: Vec<f64> = (0..columns).map(|j| size * (1.0 + j as f64)).collect();
+                            let mut w = vec![0.0; columns];
+                            let end = prox.solve(&centre, &mut w, &mut Vec::new());
+                            let what =
+                                format!("{loss:?} {rows} x {columns}, {outlier:e}, {size:e}, {penalty}");
+                            assert!(end.is_ok(), "{what}: {end:?}");
+                            let mut gradient = vec![0.0; columns];
+                            model.gradient(&data, strength, &w, 1.0, &mut gradient, &mut Vec::new());
+                            for ((g, w), v) in gradient.iter_mut().zip(&w).zip(&centre) {
+                                *g += penalty * (w - v);
+                            }
+                            let scale = 1.0 + (2.0 * strength + penalty) * norm2(&centre).sqrt();
+                            assert!(
+                                norm2(&gradient).sqrt() < 1e-11 * scale,
+                                "{what}: {:e}",
+                                norm2(&gradient).sqrt() / scale
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_problem_without_a_unique_solution_is_refused() {
         let model = Model { loss: Loss::Squared, regularisation: 0.0, bias: false, feature_norm: None };

@@ -372,7 +372,16 @@ impl<R: Rule> Algorithm for Admm<R> {
         let learner = &*mine.learner;
         let mechanism = self.mechanism(learner.rows(), mine.family, learner.dimension(), ask.step())?;
         spare.model.resize(learner.dimension(), 0.0);
-        learner.prox(&ask.down().centre, self.penalty, &mut spare.model, scratch)?;
+        let centre = &ask.down().centre;
+        match learner.prox(centre, self.penalty, &mut spare.model, scratch) {
+            Ok(_) => {}
+            // A refusal would tell, for nothing, that these records lead here: what was asked leaves, with noise.
+            Err(failure) if mechanism.as_ref().is_some_and(Mechanism::private) => {
+                gate.failed(failure.into());
+                spare.model.clone_from(centre);
+            }
+            Err(failure) => return Err(failure.into()),
+        }
         memory.model.clone_from(&spare.model);
         gate.pass("model", mechanism.as_ref(), spare.model)
     }

@@ -2,7 +2,7 @@
 
 use crate::algorithm::{Algorithm, Ask, Personal, Run};
 use fedkin_numeric::buffers::Buffers;
-use fedkin_numeric::codec::{Codec, Damaged, Reader, Sink};
+use fedkin_numeric::codec::{Codec, Damaged, Reader, Sink, Within};
 use fedkin_privacy::{Account, AnswerScratch, Charge, ClientState, Refusal, Spill, Statement};
 use std::sync::Arc;
 
@@ -101,10 +101,26 @@ impl<A: Algorithm> Client<A> {
     ) -> Result<A::Up, Refusal> {
         let local = &self.local;
         let raw = self.state.answer(&run.privacy, ask, scratch, |memory, gate| {
+            if run.privacy.demanded() && !is_honest(algorithm, run, &ask) {
+                return Err(Refusal::BadAsk);
+            }
             algorithm.client(local, memory, ask, gate, buffers, spare)
         })?;
         Ok(A::finish(raw, &ask))
     }
+}
+
+/// Numbers of an ask may be so much larger than the norm of an upload: a centre holds a dual, too.
+const ASK_BEYOND_UPLOAD: f64 = 4.0;
+/// The largest number of an ask where uploads have no bound.
+const LARGEST_ASK: f64 = 1e12;
+
+/// Whether an honest server may ask this, judged without a look at the records: then it tells nothing about them.
+fn is_honest<A: Algorithm>(algorithm: &A, run: &Run, ask: &Ask<'_, A>) -> bool {
+    let bound = (ASK_BEYOND_UPLOAD * run.max_norm2.sqrt()).min(LARGEST_ASK);
+    usize::from(ask.label().kind) < A::LABELS.len()
+        && algorithm.rounds(ask.step(), run) <= run.rounds
+        && Within::holds(bound, ask.common(), ask.down())
 }
 
 /// A broadcast as it came, read and hashed once for all clients of a process.

@@ -219,6 +219,9 @@ impl<A: Algorithm> ClientNode<A> {
             Ok(up) => {
                 let bytes = up.to_bytes().into();
                 scratch.spare = up;
+                if let Some(why) = scratch.answer.failure() {
+                    effects.push(Effect::Note(Note::Constant(step, why)));
+                }
                 Ok(bytes)
             }
             Err(shown) => {

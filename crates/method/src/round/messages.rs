@@ -105,6 +105,9 @@ pub enum Note {
     Unreadable(Peer, u32),
     /// A client would not answer in this step.
     Withheld(u32, Refusal),
+    /// A client's answer in this step is a constant with noise, because its own work failed for this reason. For its own
+    /// people: nobody else can tell.
+    Constant(u32, Refusal),
     /// A server has closed a step.
     Closed {
         /// Which.

@@ -337,7 +337,7 @@ mod tests {
         assert!(known.contains(&Verdict::Refused(Refusal::Diverged)));
         assert!(known.contains(&Verdict::Refused(Refusal::Undisclosed)));
         assert!(known.contains(&Verdict::Rejected(Reject::Unreadable)));
-        assert_eq!(known.len(), 4 + 6 + 4);
+        assert_eq!(known.len(), 4 + 7 + 4);
         for kept in known {
             assert_eq!(verdict(code(kept)), Ok(kept));
         }

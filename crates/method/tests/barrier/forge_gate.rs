@@ -9,7 +9,7 @@ fn forge<'a>(
     secret: &'a [u8; 32],
     asked: &'a dyn Fn(&mut Digest),
 ) -> Gate<'a> {
-    Gate { account, pending, secret, step: 1, number: 0, asked, demands_privacy: false, brand: PhantomData }
+    Gate { account, pending, secret, step: 1, number: 0, asked, demands_privacy: false, failed: None, brand: PhantomData }
 }
 
 fn main() {}

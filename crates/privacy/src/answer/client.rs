@@ -30,6 +30,8 @@ pub struct AnswerScratch {
     charges: Vec<Charge>,
     /// Why the last answer was a refusal, in the client's own words.
     refusal: Option<Refusal>,
+    /// Why a constant stands in the last answer, in the client's own words.
+    failure: Option<Refusal>,
 }
 
 impl AnswerScratch {
@@ -41,6 +43,11 @@ impl AnswerScratch {
     /// Why the last answer was a refusal: the client's own reason, not what the server sees of it.
     pub fn refusal(&self) -> Option<Refusal> {
         self.refusal
+    }
+
+    /// Why a constant left in the last answer where a value could not be computed: for the client's own people.
+    pub fn failure(&self) -> Option<Refusal> {
+        self.failure
     }
 }
 
@@ -170,10 +177,11 @@ impl<M: Codec + Clone + Default> ClientState<M> {
                 return Err(Refusal::Unsolved.shown(privacy));
             }
         };
-        scratch.refusal = None;
+        (scratch.refusal, scratch.failure) = (None, None);
         match work(memory, &mut gate) {
             Ok(released) => {
                 let value = released.into_inner();
+                scratch.failure = gate.failure();
                 if let Some(memory) = fetched {
                     self.memory.write(memory);
                 }

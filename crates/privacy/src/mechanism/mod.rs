@@ -238,7 +238,11 @@ impl<V: Perturbed> Gaussian<V> {
         let mut finite = true;
         value.runs(|run, _| finite &= run.iter().all(|x| x.is_finite()));
         if !finite {
-            return Err(Refusal::Unsolved);
+            if self.noise == Noise::None {
+                return Err(Refusal::Unsolved);
+            }
+            // A refusal would tell, for nothing, that these records lead here: zero leaves, with noise, and is paid for.
+            value.runs(|run, _| run.fill(0.0));
         }
         match &self.noise {
             Noise::Grid(grid) => grid.perturb(value, rng),

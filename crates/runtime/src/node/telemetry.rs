@@ -283,6 +283,9 @@ impl Telemetry {
             Note::Withheld(step, refusal) => {
                 tracing::warn!(step, why = %refusal, "nothing leaves in this step");
             }
+            Note::Constant(step, failure) => {
+                tracing::warn!(step, why = %failure, "a constant leaves in this step, with noise");
+            }
             Note::Closed { step, counts, missing } => self.closed(*step, *counts, missing),
             Note::Stopped(stop) => {
                 let server = self.names.server(stop.server);

@@ -46,7 +46,7 @@ use fedkin_numeric::buffers::Buffers;
 use fedkin_numeric::rng::PublicRng;
 use fedkin_privacy::proofs;
 use fedkin_privacy::{
-    Cost, Gate, Gaussian, LastStep, OneShot, Privacy, Protection, Refusal, Released, Symmetric,
+    Cost, Gate, Gaussian, LastStep, OneShot, Privacy, Protection, Refusal, Released, Sampler, Symmetric,
 };
 use std::sync::Arc;
 
@@ -337,8 +337,11 @@ impl<C: Coupling> Algorithm for FedGl<C> {
         let (rows, rounds) = (data.rows(), at.run.rounds);
         let clip = match self.shield {
             Shield::OneShot(once) => {
-                // Looked at before anything leaves: without differences there is nothing to learn.
-                signals::means(&self.problem, data, None)?;
+                if once.sampler == Sampler::None {
+                    // Looked at before anything leaves: without differences there is nothing to learn. With noise
+                    // nobody is to know.
+                    signals::means(&self.problem, data, None)?;
+                }
                 let scatter =
                     signals::scatter(data, once.clip).map_err(|_| Unsolved("a record is not finite"))?;
                 return Ok(LocalData { own: None, scatter: Some(scatter), rows, rounds });
