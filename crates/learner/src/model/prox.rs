@@ -248,7 +248,7 @@ mod tests {
                         targets[0] = outlier;
                     }
                     let data = Arc::new(Dataset::new(columns, features.clone(), targets).unwrap());
-                    for size in [-4e6, -1e3, -1.0, 0.0, 1e-9, 7.0, 1e5, 4e6] {
+                    for size in [-1e12, -4e6, -1e3, -1.0, 0.0, 1e-9, 7.0, 1e5, 4e6, 1e12] {
                         for (strength, penalty) in [(0.0, 1e-3), (0.02, 1.3), (0.1, 50.0)] {
                             let prox = Prox::new(&model, Arc::clone(&data), strength, penalty).unwrap();
                             let centre: Vec<f64> = (0..columns).map(|j| size * (1.0 + j as f64)).collect();

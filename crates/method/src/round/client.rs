@@ -110,12 +110,14 @@ impl<A: Algorithm> Client<A> {
     }
 }
 
-/// Numbers of an ask may be so much larger than the norm of an upload: a centre holds a dual, too.
+/// How much larger a number of an ask may be than the norm of an upload: the centre of a proximal step is a model plus a
+/// scaled dual.
 const ASK_BEYOND_UPLOAD: f64 = 4.0;
 /// The largest number of an ask where uploads have no bound.
 const LARGEST_ASK: f64 = 1e12;
 
-/// Whether an honest server may ask this, judged without a look at the records: then it tells nothing about them.
+/// Whether an honest server may ask this: numbers, kind of step and round are as in the run. It is judged without a look at
+/// the records, so that a refusal tells nothing about them.
 fn is_honest<A: Algorithm>(algorithm: &A, run: &Run, ask: &Ask<'_, A>) -> bool {
     let bound = (ASK_BEYOND_UPLOAD * run.max_norm2.sqrt()).min(LARGEST_ASK);
     usize::from(ask.label().kind) < A::LABELS.len()
