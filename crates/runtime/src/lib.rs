@@ -4,6 +4,7 @@
 #[cfg(feature = "nats")]
 pub mod nats;
 pub mod node;
+pub mod seal;
 mod spill;
 pub mod store;
 mod threads;
