@@ -9,6 +9,7 @@
 
 mod deployment;
 mod fingerprint;
+mod link;
 mod node;
 mod nodes;
 mod outcome;
@@ -23,7 +24,8 @@ mod tests;
 
 pub use deployment::Deployment;
 pub use fingerprint::{config_id, run_fingerprint, run_id};
-pub use node::{BrokerAddress, LogLevel, NodeConfig, NodeKind, Noise, Observe, Tls};
+pub use link::Link;
+pub use node::{BrokerAddress, LogLevel, NodeConfig, NodeKind, Noise, Observe, SealFiles, Tls};
 pub use nodes::Nodes;
 pub use outcome::{ClientOutcome, Collected, NodeOutcome};
 pub use records::HostedRecords;

@@ -74,6 +74,18 @@ settings! {
 }
 
 settings! {
+    /// `[seal]`
+    struct SealSection {
+        key: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "this node's secret, with which it seals and signs what it sends; `fedkin provision` writes seal.key";
+        directory: Option<PathBuf> => Kind::Path, Preset::Absent,
+            "the public keys of all nodes, signed by the authority of [broker] ca; `fedkin provision` writes directory.txt";
+        allow_unsealed: bool => Kind::Flag, Preset::Flag(false),
+            "with certificates but without seals: whoever runs the broker reads and can forge all messages";
+    }
+}
+
+settings! {
     /// `[data]`: where the records are and how the file is laid out. What decides a result is the experiment's.
     struct DataSection {
         source: Option<Format> => Kind::Choice(Format::WORDS), Preset::Absent, "format of this host's file";
@@ -106,6 +118,7 @@ settings! {
 const TABLES: &[(&str, &[Param])] = &[
     ("node", NodeSection::PARAMS),
     ("broker", BrokerSection::PARAMS),
+    ("seal", SealSection::PARAMS),
     ("data", DataSection::PARAMS),
     ("observe", ObserveSection::PARAMS),
     ("privacy", PrivacySection::PARAMS),
@@ -126,6 +139,8 @@ pub struct NodeConfig {
     pub state: PathBuf,
     /// The broker.
     pub broker: BrokerAddress,
+    /// The keys with which messages are sealed; `None`: they are not.
+    pub seal: Option<SealFiles>,
     /// What is different here of the experiment's `[data]`; its path is complete.
     pub data: BTreeMap<String, Value>,
     /// What can be seen from outside.
@@ -171,6 +186,15 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
+/// The files of a node's seal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealFiles {
+    /// The node's secret.
+    pub key: PathBuf,
+    /// The public keys of all nodes.
+    pub directory: PathBuf,
+}
+
 /// What can be seen of a node from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observe {
@@ -197,11 +221,12 @@ impl NodeConfig {
         let mut plain = Plain::new(source, TABLES)?;
         let node: Option<Section<NodeSection>> = plain.section("node");
         let broker: Option<Section<BrokerSection>> = plain.section("broker");
+        let seal: Option<Section<SealSection>> = plain.section("seal");
         let data: Option<Section<DataSection>> = plain.section("data");
         let observe: Option<Section<ObserveSection>> = plain.section("observe");
         let privacy: Option<Section<PrivacySection>> = plain.section("privacy");
-        let (Some(node), Some(broker), Some(data), Some(observe), Some(privacy), true) =
-            (node, broker, data, observe, privacy, plain.fine())
+        let (Some(node), Some(broker), Some(seal), Some(data), Some(observe), Some(privacy), true) =
+            (node, broker, seal, data, observe, privacy, plain.fine())
         else {
             return Err(plain.faults());
         };
@@ -247,6 +272,26 @@ impl NodeConfig {
                 return fail(&["observe", "listen"], message);
             }
         };
+        let broker = BrokerAddress::read(&plain, base, &broker)?;
+        let seal = match (&seal.key, &seal.directory) {
+            (Some(key), Some(directory)) => {
+                Some(SealFiles { key: base.join(key), directory: base.join(directory) })
+            }
+            (None, None) if broker.tls.is_some() && !seal.allow_unsealed => {
+                return fail(
+                    &["seal", "key"],
+                    "a node with certificates seals its messages: give `key` and `directory`, which `fedkin provision` \
+                     writes, or set `allow_unsealed = true`",
+                );
+            }
+            (None, None) => None,
+            (Some(_), None) => {
+                return fail(&["seal", "directory"], "key and directory belong together: this one is missing");
+            }
+            (None, Some(_)) => {
+                return fail(&["seal", "key"], "key and directory belong together: this one is missing");
+            }
+        };
         let path = data.path.as_ref().map(|path| base.join(path));
         Ok(Self {
             kind,
@@ -254,7 +299,8 @@ impl NodeConfig {
             experiment: base.join(&node.experiment),
             roster: base.join(&node.roster),
             state: base.join(&node.state),
-            broker: BrokerAddress::read(&plain, base, &broker)?,
+            broker,
+            seal,
             data: DataSection { path, ..DataSection::clone(&data) }.values(),
             observe: Observe { listen, log: observe.log },
             noise: privacy.noise,

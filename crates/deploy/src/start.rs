@@ -1,6 +1,6 @@
 //! From a node's config to a node that runs.
 
-use super::{Deployment, NodeConfig, NodeKind, Noise};
+use super::{Deployment, Link, NodeConfig, NodeKind, Noise};
 use fedkin_config::Waiting;
 use fedkin_method::round::{Blueprint, ClientMachines, Joining, Mode, ServerMachine};
 use fedkin_numeric::rng::simulated_secret;
@@ -63,11 +63,12 @@ impl Deployment {
         post
     }
 
-    /// Connects a node to its broker.
-    pub async fn connect(&self, node: &NodeConfig) -> Result<Post, TransportError> {
+    /// Connects a node to its broker; what it sends is sealed where it has keys.
+    pub async fn connect(&self, node: &NodeConfig) -> Result<Link, TransportError> {
+        let keys = self.keys(node)?;
         let post = self.post(node);
         let post = if matches!(node.kind, NodeKind::Server(_)) { post.manager() } else { post };
-        Ok(Post::open(post).await?)
+        Ok(Link::new(Post::open(post).await?, keys)?)
     }
 
     fn routes(&self) -> Routes {

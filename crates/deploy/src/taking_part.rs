@@ -140,6 +140,7 @@ impl NodeConfig {
                 allow_plain: false,
                 api: String::new(),
             },
+            seal: None,
             data: BTreeMap::new(),
             observe: Observe { listen: None, log: LogLevel::Info },
             noise: Noise::Seeded,

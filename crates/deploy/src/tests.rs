@@ -433,6 +433,9 @@ path = "mine.csv"
 listen = "127.0.0.1:9464"
 [privacy]
 noise = "seeded"
+[seal]
+key = "seal.key"
+directory = "directory.txt"
 "#;
 
 fn node(text: &str) -> Result<NodeConfig, fedkin_run::Error> {
@@ -447,6 +450,9 @@ fn a_node_config_is_read_in_full() {
     assert_eq!(read.experiment, Path::new("/etc/fedkin/experiment.toml"));
     assert_eq!((read.broker.host.as_str(), read.broker.port), ("broker.example", 4223));
     assert_eq!(read.broker.tls.unwrap().key, Path::new("/etc/fedkin/n.key"));
+    let seal = read.seal.unwrap();
+    assert_eq!(seal.key, Path::new("/etc/fedkin/seal.key"));
+    assert_eq!(seal.directory, Path::new("/etc/fedkin/directory.txt"));
     assert_eq!(read.data["path"], Value::Text("/etc/fedkin/mine.csv".into()));
     assert_eq!(read.observe.listen.unwrap().port(), 9464);
     assert_eq!((read.observe.log, read.noise), (LogLevel::Info, Noise::Seeded));
@@ -477,6 +483,11 @@ fn wrong_node_configs_are_refused_in_their_place() {
     refused(change("tls://", "tls://a:b@"), &["password"]);
     refused(change("\"host-1\"", "\"host-1\"\nservers = [\"s\"]"), &["`node.servers`", "drop the key"]);
     refused(change("path = \"mine.csv\"", "test_fraction = 0.5"), &["`data.test_fraction`", "unknown key"]);
+    refused(change("key = \"seal.key\"\n", ""), &["`seal.key`", "belong together"]);
+    refused(change("directory = \"directory.txt\"\n", ""), &["`seal.directory`", "belong together"]);
+    let unsealed = "key = \"seal.key\"\ndirectory = \"directory.txt\"\n";
+    refused(change(unsealed, ""), &["`seal.key`", "seals its messages", "allow_unsealed"]);
+    assert_eq!(change(unsealed, "allow_unsealed = true\n").unwrap().seal, None);
     refused(change("[node]", "[node"), &["node.toml:3", "not valid TOML"]);
     let certificates = "ca = \"ca.pem\"\ncertificate = \"n.pem\"\nkey = \"n.key\"\n";
     refused(change(certificates, ""), &["tls:// needs `ca`"]);

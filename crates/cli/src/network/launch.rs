@@ -11,6 +11,7 @@ use fedkin::rooms::experiment;
 use fedkin::rooms::run::{Claim, Claimed, Error, Finished, Plan, Warning};
 use fedkin::rooms::runtime::nats::{Broker, Token, Watcher};
 use fedkin::rooms::runtime::node::NodeStatus;
+use fedkin::rooms::runtime::seal::{Directory, Identity, SealError};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -115,6 +116,8 @@ fn write(
 ) -> Result<Vec<(PathBuf, NodeConfig)>, Failure> {
     place(&folder.join("experiment.toml"), experiment)?;
     place(&folder.join("roster.json"), &deployment.roster.to_json())?;
+    let directory = folder.join("directory.txt");
+    let mut public = Directory::default();
     let mut files = Vec::new();
     let mut node = |kind: &str, name: &str, servers: Option<&str>| -> Result<(), Failure> {
         let token = Token::of(name);
@@ -134,6 +137,10 @@ fn write(
         if allow_plain {
             text.push_str("allow_plain = true\n");
         }
+        // Keys of this run alone; a resumed one finds them.
+        let key = format!("{state}.seal.key");
+        public.insert(token.clone(), own_keys(&folder.join(&key))?.public());
+        let _ = writeln!(text, "\n[seal]\nkey = {}\ndirectory = \"directory.txt\"", quoted(&key));
         if let Some(path) = data.filter(|_| kind == "client") {
             let _ = writeln!(text, "\n[data]\npath = {}", quoted(&path.to_string_lossy()));
         }
@@ -151,7 +158,21 @@ fn write(
     for (host, _) in deployment.nodes.by_host() {
         node("client", host, None)?;
     }
+    // No authority: all nodes read this one file.
+    place(&directory, &public.to_text(None))?;
     Ok(files)
+}
+
+/// A node's keys: those of its file, or new ones.
+fn own_keys(path: &Path) -> Result<Identity, Failure> {
+    let usage = |error: SealError| Failure::Usage(error.to_string());
+    if path.exists() {
+        return Identity::read(path).map_err(usage);
+    }
+    let drawn = Identity::draw().map_err(usage)?;
+    atomic::write_new_private(path, drawn.to_text().as_bytes())
+        .map_err(|error| Failure::Usage(format!("cannot write {}: {error}", path.display())))?;
+    Ok(drawn)
 }
 
 /// Writes a file in one step: whoever is killed in the middle leaves the old one.

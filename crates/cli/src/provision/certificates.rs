@@ -2,9 +2,10 @@
 
 use super::files::{Written, write_key, write_text};
 use crate::failure::Failure;
+use fedkin::rooms::runtime::seal::Directory;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SigningKey as _,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,6 +91,30 @@ impl Authority {
         // Last: as long as it is not there, the certificate counts as another authority's.
         write_text(&signer, &self.certificate)?;
         Ok(written)
+    }
+}
+
+impl Authority {
+    /// Signs a text. `None`: the authority's key is elsewhere.
+    fn sign(&self, text: &str) -> Result<Option<Vec<u8>>, Failure> {
+        self.issuer.as_ref().map(|issuer| issuer.key().sign(text.as_bytes()).map_err(failed)).transpose()
+    }
+
+    /// The directory as a signed file; one of the same keys that this authority has signed stays as it is.
+    pub(crate) fn directory(&self, directory: &Directory, known: Option<&str>) -> Result<String, Failure> {
+        let same = |text: &&str| {
+            Directory::parse(text, Some(&self.certificate)).is_ok_and(|found| found == *directory)
+        };
+        if let Some(text) = known.filter(same) {
+            return Ok(text.to_string());
+        }
+        match self.sign(&directory.statement())? {
+            Some(signature) => Ok(directory.to_text(Some(&signature))),
+            None => Err(Failure::Usage(format!(
+                "the authority's key is not in {}: put ca.key there to sign the directory of keys",
+                self.folder.display()
+            ))),
+        }
     }
 }
 

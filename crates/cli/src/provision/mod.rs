@@ -16,14 +16,19 @@ use fedkin::rooms::run::{Plan, Registry};
 use fedkin::rooms::runtime::nats::{
     ACCOUNT_API, Access, Permissions, Token, client_permissions, server_permissions,
 };
+use fedkin::rooms::runtime::seal::{Directory, Identity, SealError};
 use fedkin::rooms::settings::Value;
-use files::{Written, folder, write_once, write_text};
+use files::{Written, folder, write_key, write_once, write_text};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Every node is a folder and a user of the broker.
 const MOST_NODES: usize = 10_000;
+
+/// In the folder of a node: its secret, and the public keys of all.
+const SEAL_KEY: &str = "seal.key";
+const DIRECTORY: &str = "directory.txt";
 
 /// One node of the run.
 #[derive(Debug, Clone)]
@@ -86,6 +91,9 @@ pub(crate) fn provision(registry: &Registry, args: &args::Provision) -> Result<(
     let authority = Authority::open(&out.join("ca"), args.days, args.force)?;
     let broker_changed = write_broker(out, &address, &run, &nodes, &authority)?;
     let roster = deployment.roster.to_json();
+    let known = nodes.first().map(|node| out.join("nodes").join(node.token.as_str()).join(DIRECTORY));
+    let known = known.and_then(|path| std::fs::read_to_string(path).ok());
+    let directory = authority.directory(&seal_keys(out, &nodes)?, known.as_deref())?;
     let (mut new, mut kept) = (0, 0);
     for node in &nodes {
         let place = out.join("nodes").join(node.token.as_str());
@@ -96,6 +104,7 @@ pub(crate) fn provision(registry: &Registry, args: &args::Provision) -> Result<(
         }
         write_text(&place.join("experiment.toml"), &experiment)?;
         write_text(&place.join("roster.json"), &roster)?;
+        write_text(&place.join(DIRECTORY), &directory)?;
         if let (Some(edges), Kind::Client(_)) = (&edges, &node.kind) {
             write_text(&place.join("edges.csv"), edges)?;
         }
@@ -121,6 +130,26 @@ pub(crate) fn provision(registry: &Registry, args: &args::Provision) -> Result<(
     facts.list("left over", left_over(out, &nodes));
     facts.add("next", format!("{} says what goes where", out.join("README.md").display()));
     output::say(&facts.text())
+}
+
+/// A secret for every node that has none yet, and the public keys of all.
+fn seal_keys(out: &Path, nodes: &[Node]) -> Result<Directory, Failure> {
+    let mut directory = Directory::default();
+    for node in nodes {
+        let place = out.join("nodes").join(node.token.as_str());
+        folder(&place)?;
+        let path = place.join(SEAL_KEY);
+        let usage = |error: SealError| Failure::Usage(error.to_string());
+        let identity = if path.exists() {
+            Identity::read(&path).map_err(usage)?
+        } else {
+            let drawn = Identity::draw().map_err(usage)?;
+            write_key(&path, &drawn.to_text())?;
+            drawn
+        };
+        directory.insert(node.token.clone(), identity.public());
+    }
+    Ok(directory)
 }
 
 /// All nodes with what they may say: servers first, then hosts in byte order.
@@ -233,7 +262,7 @@ fn node_config(node: &Node, address: &Address, data: &Data) -> String {
         text,
         "experiment = \"experiment.toml\"\nroster = \"roster.json\"\nstate = \"state\"\n\n\
          [broker]\nurl = {}\nca = \"ca.pem\"\ncertificate = \"node.pem\"\nkey = \"node.key\"\n\
-         api = \"{ACCOUNT_API}\"\n",
+         api = \"{ACCOUNT_API}\"\n\n[seal]\nkey = \"{SEAL_KEY}\"\ndirectory = \"{DIRECTORY}\"\n",
         quoted(&address.url())
     );
     if matches!(node.kind, Kind::Client(_)) {

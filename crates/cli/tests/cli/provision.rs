@@ -65,11 +65,22 @@ fn everything_that_machines_need_is_there() {
     assert_eq!(names(&bench, "dep/broker"), set(&["broker.key", "broker.pem", "ca.pem", "nats.conf"]));
     let nodes = ["east", "host-0", "host-1", "host-2", "north", "south", "west"];
     assert_eq!(names(&bench, "dep/nodes"), set(&nodes));
-    let files = ["ca.pem", "experiment.toml", "node.key", "node.pem", "node.toml", "roster.json"];
+    let files = [
+        "ca.pem",
+        "directory.txt",
+        "experiment.toml",
+        "node.key",
+        "node.pem",
+        "node.toml",
+        "roster.json",
+        "seal.key",
+    ];
     for node in nodes {
         assert_eq!(names(&bench, &format!("dep/nodes/{node}")), set(&files));
         #[cfg(unix)]
-        assert_eq!(mode(&bench.path(format!("dep/nodes/{node}/node.key"))), 0o600);
+        for key in ["node.key", "seal.key"] {
+            assert_eq!(mode(&bench.path(format!("dep/nodes/{node}/{key}"))), 0o600);
+        }
     }
     #[cfg(unix)]
     for key in ["dep/ca/ca.key", "dep/broker/broker.key"] {
@@ -122,7 +133,10 @@ fn doing_it_again_changes_nothing_and_adds_what_is_missing() {
     assert!(bench.read("dep/nodes/host-0/node.toml").contains("debug"));
     let after = bench.files();
     for (path, bytes) in &before {
-        let changed = path.starts_with("dep/nodes/west") || path.ends_with("host-0/node.toml");
+        // A node with new keys is news to all.
+        let changed = path.starts_with("dep/nodes/west")
+            || path.ends_with("host-0/node.toml")
+            || path.ends_with("directory.txt");
         assert!(changed || after[path] == *bytes, "{}", path.display());
     }
 

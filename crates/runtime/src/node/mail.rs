@@ -1,9 +1,10 @@
 //! Envelopes to payloads and back: what goes to one process travels together.
 
 use super::telemetry::Telemetry;
+use crate::seal;
 use crate::transport::{Event, Token, Transport, TransportError};
 use bytes::Bytes;
-use fedkin_method::round::{Envelope, Message, PROTOCOL, Peer, Unopened, open, seal};
+use fedkin_method::round::{Envelope, Message, PROTOCOL, Peer, Unopened, open, seal as pack_up};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,9 @@ pub enum Refused {
     /// The payload does not open.
     #[error(transparent)]
     Unopened(#[from] Unopened),
+    /// The payload is sealed, and this node has no keys.
+    #[error("is sealed, and this node was started without keys: give `key` and `directory` in [seal]")]
+    Sealed,
     /// More envelopes than any node packs.
     #[error("announces {0} envelopes, a payload has at most {MOST}")]
     Crowd(u32),
@@ -63,6 +67,7 @@ impl Refused {
             Self::Unopened(Unopened::Damaged) => "damaged or truncated",
             Self::Unopened(Unopened::Protocol { .. }) => "another protocol",
             Self::Unopened(Unopened::OtherRun { .. }) => "another run",
+            Self::Sealed => seal::KIND,
             Self::Crowd(_) => "too many envelopes",
             Self::Impostor(_) => "speaks for another node",
         }
@@ -191,7 +196,7 @@ impl Mail {
         slot: &str,
         pack: &[Envelope],
     ) -> Result<usize, TransportError> {
-        let payload = seal(&self.run, pack);
+        let payload = pack_up(&self.run, pack);
         let length = payload.len();
         // A large broadcast: few slots, or the broker would keep a long row of them.
         let wide = format!("wide-{}", self.turns.get(node).map_or(0, |turn| turn % WIDE));
@@ -245,6 +250,9 @@ impl Mail {
     /// Opens a payload from a node; envelopes in another node's name are left out and named.
     pub fn open(&self, from: &Token, payload: &Bytes) -> Result<(Vec<Envelope>, Vec<Refused>), Refused> {
         let mut refused = Vec::new();
+        if payload.starts_with(&seal::MAGIC) {
+            return Err(Refused::Sealed);
+        }
         if let Some(count) = self.announced(payload).filter(|count| *count > MOST) {
             return Err(Refused::Crowd(count));
         }
