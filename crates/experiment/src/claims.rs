@@ -1,17 +1,21 @@
 //! What a paper claims, decided by paired differences of the measured curves.
 //!
 //! A check is `A < B` or `A > B`, with curve labels on both sides and, optionally, ` @ x` for a round (or a
-//! swept value) other than the last; B may be a number, which A is compared with as shown; or `zcdp < N`: no client spent more than that; or `A @ x1 < A @ x2` between points. "Holds" needs a difference of more
-//! than two standard errors in the claimed direction, "fails" the same in the other; between, it is fragile.
+//! swept value) other than the last; B may be a number, which A is compared with as shown; or `zcdp < N`: no client spent more than that; or `A @ x1 < A @ x2` between points. "Holds" needs a
+//! difference in the claimed direction that Student's t tells from zero at 5 %, two-sided; "fails" the same in the other;
+//! otherwise the claim is fragile.
 
 use crate::compare::CurveResult;
 use fedkin_config::Claim;
 use fedkin_measure::{Shown, paired};
-use fedkin_numeric::statistics::moments;
+use fedkin_numeric::statistics::{moments, student};
 use fedkin_report::Verdict;
 use fedkin_run::Error;
 use fedkin_settings::suggest;
 use serde::Serialize;
+
+/// A difference that chance alone makes this rarely decides a claim.
+const LEVEL: f64 = 0.05;
 
 /// A claim with what was found.
 #[derive(Debug, Clone, Serialize)]
@@ -74,18 +78,16 @@ fn decide(
             (paired(a, b, shown), at_b, "paired, ")
         }
     };
-    let Some(stderr) = gap.stderr else {
+    let (Some(stderr), Some(test)) = (gap.stderr, student(gap, a.len())) else {
         let evidence =
             format!("{at_a} minus {at_b}: {:.2} {}; one repeat has no error bar", gap.mean, shown.unit());
         return Ok((Verdict::Untested, evidence));
     };
     let toward = if less { -gap.mean } else { gap.mean };
-    let verdict = if toward > 2.0 * stderr {
-        Verdict::Holds
-    } else if toward < -2.0 * stderr {
-        Verdict::Fails
-    } else {
-        Verdict::Fragile
+    let verdict = match (test.p < LEVEL, toward > 0.0) {
+        (true, true) => Verdict::Holds,
+        (true, false) => Verdict::Fails,
+        (false, _) => Verdict::Fragile,
     };
     // Decibels and percents are read to two places, plain numbers around 1 to three.
     let (unit, places) = match shown.unit() {
@@ -93,12 +95,24 @@ fn decide(
         unit => (format!(" {unit}"), 2),
     };
     let evidence = format!(
-        "{at_a} minus {at_b}: {:+.places$} ± {:.places$}{unit} ({pairs}{} repeats)",
+        "{at_a} minus {at_b}: {:+.places$} ± {:.places$}{unit}, 95 % from {:+.places$} to {:+.places$}, p {} ({pairs}{} repeats)",
         gap.mean,
         stderr,
+        test.interval.0,
+        test.interval.1,
+        probability(test.p),
         a.len()
     );
     Ok((verdict, evidence))
+}
+
+/// Small probabilities by their size alone.
+fn probability(p: f64) -> String {
+    match p {
+        ..1e-4 => "< 0.0001".to_string(),
+        ..0.01 => format!("{p:.4}"),
+        _ => format!("{p:.2}"),
+    }
 }
 
 fn spent(limit: f64, curves: &[CurveResult]) -> (Verdict, String) {

@@ -23,6 +23,62 @@ pub fn moments(values: &[f64]) -> Estimate {
     Estimate { mean, stderr }
 }
 
+/// What Student's t says of a mean that is estimated from repeats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Student {
+    /// How often a mean at least as far from zero comes out when the expectation is zero: two-sided.
+    pub p: f64,
+    /// The 95 % confidence interval of the mean.
+    pub interval: (f64, f64),
+}
+
+/// Student's t of a mean over `repeats` values. Nothing for a single one, which has no error.
+pub fn student(estimate: Estimate, repeats: usize) -> Option<Student> {
+    let Estimate { mean, stderr } = estimate;
+    let (stderr, freedom) = (stderr?, u32::try_from(repeats.checked_sub(1)?).ok()?);
+    if freedom == 0 {
+        return None;
+    }
+    // Repeats that all say the same leave no doubt, unless what they say is zero.
+    let p = match (mean == 0.0, stderr == 0.0) {
+        (true, _) => 1.0,
+        (false, true) => 0.0,
+        (false, false) => 1.0 - within(mean.abs() / stderr, freedom),
+    };
+    let half = stderr * student_quantile(0.95, freedom);
+    Some(Student { p, interval: (mean - half, mean + half) })
+}
+
+/// The probability that Student's t lies between -t and t: the finite series for a whole number of degrees of freedom
+/// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+fn within(t: f64, freedom: u32) -> f64 {
+    let nu = f64::from(freedom);
+    let angle = (t / nu.sqrt()).atan();
+    let (sin, cos) = angle.sin_cos();
+    // Terms of even powers of the cosine, or of odd ones: each is the one before times cos^2 and a ratio.
+    let odd = freedom % 2 == 1;
+    let (mut term, mut sum) = (if odd { cos } else { 1.0 }, 0.0);
+    for k in 1..=freedom / 2 {
+        sum += term;
+        let k = f64::from(k);
+        term *= cos * cos * if odd { 2.0 * k / (2.0 * k + 1.0) } else { (2.0 * k - 1.0) / (2.0 * k) };
+    }
+    if odd { std::f64::consts::FRAC_2_PI * (angle + sin * sum) } else { sin * sum }
+}
+
+/// The t for which Student's t lies between -t and t with this probability.
+fn student_quantile(probability: f64, freedom: u32) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while within(high, freedom) < probability && high < 1e9 {
+        high *= 2.0;
+    }
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if within(middle, freedom) < probability { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
 /// A test of paired differences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flips {
@@ -71,6 +127,35 @@ pub fn sign_flips(gaps: &[f64]) -> Option<Flips> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Quantiles of printed tables, and p of three repeats at two standard errors.
+    #[test]
+    fn student_has_the_quantiles_of_the_tables() {
+        for (freedom, quantile) in [
+            (1, 12.706_2),
+            (2, 4.302_7),
+            (3, 3.182_4),
+            (4, 2.776_4),
+            (9, 2.262_2),
+            (19, 2.093_0),
+            (30, 2.042_3),
+            (299, 1.967_9),
+        ] {
+            assert!((student_quantile(0.95, freedom) - quantile).abs() < 1e-4, "{freedom}");
+        }
+        assert!((student_quantile(0.99, 10) - 3.169_3).abs() < 1e-4);
+        let three = student(Estimate { mean: -2.0, stderr: Some(1.0) }, 3).unwrap();
+        assert!((three.p - 0.183_5).abs() < 1e-4, "{}", three.p);
+        assert!((three.interval.0 + 6.302_7).abs() < 1e-4 && (three.interval.1 - 2.302_7).abs() < 1e-4);
+    }
+
+    #[test]
+    fn student_of_repeats_without_spread_or_without_repeats() {
+        let sure = |mean| student(Estimate { mean, stderr: Some(0.0) }, 5).unwrap();
+        assert_eq!((sure(0.0).p, sure(1.0).p, sure(1.0).interval), (1.0, 0.0, (1.0, 1.0)));
+        assert_eq!(student(Estimate { mean: 1.0, stderr: None }, 1), None);
+        assert_eq!(student(Estimate { mean: 1.0, stderr: Some(1.0) }, 1), None);
+    }
 
     #[test]
     fn flips_of_sign_count_what_is_as_far_out() {
