@@ -286,7 +286,10 @@ impl NodeConfig {
             }
             (None, None) => None,
             (Some(_), None) => {
-                return fail(&["seal", "directory"], "key and directory belong together: this one is missing");
+                return fail(
+                    &["seal", "directory"],
+                    "key and directory belong together: this one is missing",
+                );
             }
             (None, Some(_)) => {
                 return fail(&["seal", "key"], "key and directory belong together: this one is missing");

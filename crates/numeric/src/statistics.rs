@@ -53,8 +53,9 @@ pub fn student(estimate: Estimate, repeats: usize) -> Option<Student> {
 /// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 fn within(t: f64, freedom: u32) -> f64 {
     let nu = f64::from(freedom);
-    let angle = (t / nu.sqrt()).atan();
-    let (sin, cos) = angle.sin_cos();
+    // Sine and cosine of the angle whose tangent is t / sqrt(nu).
+    let (angle, far) = (libm::atan(t / nu.sqrt()), (nu + t * t).sqrt());
+    let (sin, cos) = (t / far, nu.sqrt() / far);
     // Terms of even powers of the cosine, or of odd ones: each is the one before times cos^2 and a ratio.
     let odd = freedom % 2 == 1;
     let (mut term, mut sum) = (if odd { cos } else { 1.0 }, 0.0);

@@ -181,7 +181,7 @@ fn a_payload_that_nobody_else_holds_is_opened_where_it_is() {
     let sealed = a.wire.0.lock().unwrap().pop().unwrap().2;
     let place = sealed.as_ptr_range();
     let opened = b.hear("a", "x", sealed).unwrap();
-    assert!(place.contains(&opened.as_ptr()) && opened[..] == [5; 100_000]);
+    assert!(place.contains(&opened.as_ptr()) && opened[..] == vec![5; 100_000][..]);
 }
 
 proptest! {
