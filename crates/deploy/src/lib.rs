@@ -21,6 +21,8 @@ mod stopping;
 mod taking_part;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turned_tests;
 
 pub use deployment::Deployment;
 pub use fingerprint::{config_id, run_fingerprint, run_id};

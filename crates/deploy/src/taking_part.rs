@@ -125,7 +125,7 @@ impl Deployment {
 
 impl NodeConfig {
     /// A node of this process: no files, no broker, and secrets that follow from the seed.
-    fn here(kind: NodeKind, name: &str, state: PathBuf) -> Self {
+    pub(super) fn here(kind: NodeKind, name: &str, state: PathBuf) -> Self {
         Self {
             kind,
             name: name.to_string(),

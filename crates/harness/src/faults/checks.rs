@@ -423,7 +423,12 @@ impl<'a> Checks<'a> {
             }
             // With deadlines there is no run to compare with.
             Note::Rejected { client, step, .. } if self.flawed(*client, *step) => Ok(()),
-            Note::Equivocation(..) | Note::Turned(..) | Note::Rejected { .. } | Note::Unreadable(..) => {
+            Note::Equivocation(..)
+            | Note::Turned(..)
+            | Note::Refused(..)
+            | Note::OldDisk(..)
+            | Note::Rejected { .. }
+            | Note::Unreadable(..) => {
                 hold(false, "false alarm", || format!("{peer}: {note:?}"))
             }
             _ => Ok(()),

@@ -250,7 +250,7 @@ fn an_answer_made_from_an_old_disk_is_not_folded() {
         let Some(Effect::Send(up)) = effects.pop() else { panic!("no answer") };
         bench.deliver(&up);
         let lines = back as u64 + 2;
-        assert!(bench.told(server, |note| *note == Note::Behind(me, lines, 3)), "{:?}", bench.notes);
+        assert!(bench.told(server, |note| *note == Note::OldDisk(me, lines, 3)), "{:?}", bench.notes);
         bench.clients[0] = bench.client_of(0, &good);
         bench.deliver(&ask);
         assert!(bench.ends());

@@ -3,7 +3,7 @@
 use super::Setting;
 use super::client::{Broadcast, Client, Scratch};
 use super::hello::Hello;
-use super::messages::{Effect, Envelope, Message, Note, Peer, Record};
+use super::messages::{Effect, Envelope, Message, Note, Peer, Record, words};
 use crate::algorithm::{Algorithm, DELIVER, Label, Personal};
 use crate::federation::Member;
 use fedkin_numeric::codec::{Codec, Damaged, Encoder, Reader};
@@ -24,6 +24,8 @@ pub struct ClientNode<A: Algorithm> {
     seen: u32,
     /// Whether the server has welcomed the ledger that this life began with.
     welcomed: bool,
+    /// Why the server does not want this client's ledger or build; nothing where it does.
+    turned: Option<String>,
     served: Option<Served>,
     over: bool,
 }
@@ -54,6 +56,7 @@ impl<A: Algorithm> ClientNode<A> {
             last: LastAnswer::default(),
             seen: 0,
             welcomed: false,
+            turned: None,
             served: None,
             over: false,
         }
@@ -87,6 +90,11 @@ impl<A: Algorithm> ClientNode<A> {
     /// What it was served, as it came: broadcast and own part.
     pub fn served(&self) -> Option<(&[u8], &[u8])> {
         self.served.as_ref().map(|(common, down)| (&**common, &**down))
+    }
+
+    /// Why its server has turned it away; nothing where it has not, or has welcomed it since.
+    pub fn turned(&self) -> Option<&str> {
+        self.turned.as_deref().filter(|_| !self.over)
     }
 
     /// Whether its server needs nothing more from it.
@@ -149,12 +157,21 @@ impl<A: Algorithm> ClientNode<A> {
             Message::Welcome(seen, lines) => {
                 self.seen = self.seen.max(*seen);
                 // Said of a hello from before a restart, it is no welcome for this ledger.
-                self.welcomed |= *lines == self.chain.head.seq;
+                if *lines == self.chain.head.seq {
+                    self.welcomed = true;
+                    self.turned = None;
+                }
                 Vec::new()
             }
             // Said of an older hello that was late, it means nothing.
             Message::Turned(why, lines) if *lines == self.chain.head.seq => {
-                let why = String::from_utf8_lossy(why).into_owned();
+                let why = words(why);
+                // Nothing is answered before the server has welcomed this ledger again.
+                self.welcomed = false;
+                if self.turned.as_ref() == Some(&why) {
+                    return Vec::new();
+                }
+                self.turned = Some(why.clone());
                 vec![Effect::Note(Note::Turned(server, why))]
             }
             Message::Bye if self.served.is_some() && !self.over => {

@@ -170,6 +170,8 @@ pub trait ClientMachines: Send + Sync {
     fn served(&self) -> usize;
     /// How many are not needed any more.
     fn over(&self) -> usize;
+    /// Those whose servers have turned them away, by id, each with its server and the reason.
+    fn turned(&self) -> Vec<(u32, Peer, String)>;
     /// What each has spent, by position.
     fn accounts(&self) -> Vec<Account>;
     /// A client's ledger.
@@ -251,6 +253,13 @@ impl<A: Algorithm> ClientMachines for Clients<A> {
     }
     fn over(&self) -> usize {
         self.nodes.iter().filter(|node| node.is_over()).count()
+    }
+    fn turned(&self) -> Vec<(u32, Peer, String)> {
+        let turned = |node: &ClientNode<A>| {
+            let member = node.member();
+            Some((member.id, Peer::Server(member.server), node.turned()?.to_string()))
+        };
+        self.nodes.iter().filter_map(turned).collect()
     }
     fn accounts(&self) -> Vec<Account> {
         self.nodes.iter().map(|node| node.client().account().clone()).collect()

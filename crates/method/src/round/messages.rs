@@ -84,10 +84,16 @@ pub enum Note {
     Joined(Peer),
     /// A node does not fit and was turned away; or this node was.
     Turned(Peer, String),
+    /// The same between this server and a neighbour where rounds have deadlines: this server goes on without the
+    /// neighbour's shares until it introduces itself again and fits.
+    Refused(Peer, String),
     /// A node fits but its numbers may differ in the last bits.
     OtherNumerics(Peer, String),
-    /// A hello named fewer ledger lines (first number) than were seen: it is late, or an old disk was restored.
+    /// A hello named fewer ledger lines (first number) than were seen: it is late, which a newer hello will show, or an
+    /// old disk was restored.
     Behind(Peer, u64, u64),
+    /// An answer came with fewer ledger lines (first number) than were seen: an old disk was restored.
+    OldDisk(Peer, u64, u64),
     /// An upload was turned away at the door.
     Rejected {
         /// Whose.
@@ -158,6 +164,15 @@ impl Codec for Peer {
             _ => Err(Damaged),
         }
     }
+}
+
+/// Most of a reason that another node gives.
+const WORDS: usize = 400;
+
+/// What another node wrote for people: so much of it, and in one line.
+pub(in crate::round) fn words(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(WORDS)]);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl std::fmt::Display for Peer {

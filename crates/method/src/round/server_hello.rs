@@ -6,14 +6,38 @@ use super::server_node::{Known, Mode, ServerNode, Stage};
 use crate::algorithm::Algorithm;
 
 impl<A: Algorithm> ServerNode<A> {
-    pub(in crate::round) fn turn(&self, peer: Peer, hello: &Hello, why: String, effects: &mut Vec<Effect>) {
+    pub(in crate::round) fn turn(
+        &mut self,
+        peer: Peer,
+        hello: &Hello,
+        why: String,
+        effects: &mut Vec<Effect>,
+    ) {
         effects.push(self.send(peer, self.step, Message::Turned(why.as_bytes().into(), hello.lines)));
-        effects.push(Effect::Note(Note::Turned(peer, why)));
+        self.turned(peer, why, effects);
+    }
+
+    /// Two nodes do not work together, whoever said so. Where rounds have deadlines, a neighbour is then absent: one that
+    /// is wrong, or lies, costs its own shares and nothing else.
+    pub(in crate::round) fn turned(&mut self, peer: Peer, why: String, effects: &mut Vec<Effect>) {
+        let near = match peer {
+            Peer::Server(id) if self.mode != Mode::Strict => {
+                self.server.neighbours().binary_search(&id).is_ok().then_some(id)
+            }
+            _ => None,
+        };
+        let Some(id) = near else { return effects.push(Effect::Note(Note::Turned(peer, why))) };
+        if self.refused.insert(id) {
+            self.shares.retain(|(_, from), _| *from != id);
+            effects.push(Effect::Note(Note::Refused(peer, why)));
+            self.advance(false, effects);
+            self.finish(effects);
+        }
     }
 
     /// What all hellos must agree on.
     pub(in crate::round) fn fits(
-        &self,
+        &mut self,
         peer: Peer,
         hello: &Hello,
         first: bool,
@@ -115,7 +139,8 @@ impl<A: Algorithm> ServerNode<A> {
             );
             return self.turn(peer, hello, why, effects);
         }
-        if first {
+        // It fits now, whatever was said before.
+        if self.refused.remove(&id) || first {
             effects.push(Effect::Note(Note::Joined(peer)));
         }
         let progress = self.ahead.entry(id).or_default();

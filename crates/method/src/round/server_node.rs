@@ -2,7 +2,7 @@
 
 use super::Setting;
 use super::hello::Hello;
-use super::messages::{Effect, Envelope, Message, Note, Peer};
+use super::messages::{Effect, Envelope, Message, Peer, words};
 use super::server::{CHUNK, Server};
 use super::stop::Stop;
 use crate::algorithm::{Algorithm, Label, ROUND, Verdict};
@@ -91,6 +91,9 @@ pub struct ServerNode<A: Algorithm> {
     pub(in crate::round) dirty: BTreeSet<u32>,
     /// Positions whose seat was settled since the last record.
     pub(in crate::round) settled: Vec<u32>,
+    /// Neighbours that do not work with this server, or it not with them, where rounds have deadlines. Not on disk: what
+    /// they say after a restart decides again.
+    pub(in crate::round) refused: BTreeSet<u32>,
     /// How far each neighbour has come.
     pub(in crate::round) ahead: BTreeMap<u32, u32>,
     /// The servers whose shares the step before was mixed from, with the digests of the shares.
@@ -131,6 +134,7 @@ impl<A: Algorithm> ServerNode<A> {
             fresh: BTreeSet::new(),
             dirty: BTreeSet::new(),
             settled: Vec::new(),
+            refused: BTreeSet::new(),
             ahead: BTreeMap::new(),
             used: Vec::new(),
             stop: None,
@@ -198,7 +202,8 @@ impl<A: Algorithm> ServerNode<A> {
 
     /// The ids of neighbours it waits for.
     pub fn waits_for_servers(&self) -> impl Iterator<Item = u32> + '_ {
-        self.server.neighbours().iter().copied().filter(|id| match self.stage {
+        let near = self.server.neighbours().iter().copied().filter(|id| !self.refused.contains(id));
+        near.filter(|id| match self.stage {
             Stage::Asking => false,
             Stage::Sharing => !self.shares.contains_key(&(self.step, *id)),
             Stage::Ended => !self.told.contains(id) && self.finished(*id) < self.step,
@@ -344,9 +349,7 @@ impl<A: Algorithm> ServerNode<A> {
         match (&envelope.message, envelope.from) {
             (Message::Hello(hello), Peer::Client(id)) => self.client_hello(id, hello, &mut effects),
             (Message::Hello(hello), Peer::Server(id)) => self.server_hello(id, hello, &mut effects),
-            (Message::Turned(why, _), from) => {
-                effects.push(Effect::Note(Note::Turned(from, String::from_utf8_lossy(why).into_owned())));
-            }
+            (Message::Turned(why, _), from) => self.turned(from, words(why), &mut effects),
             (Message::Up(..) | Message::Refused(..), Peer::Client(id)) => {
                 self.answer(id, envelope, &mut effects);
             }

@@ -112,7 +112,7 @@ impl<A: Algorithm> ServerNode<A> {
             let seen = known.lines;
             let turned = Message::Turned(why.as_bytes().into(), lines);
             effects.push(self.send(Peer::Client(id), self.step, turned));
-            return effects.push(Effect::Note(Note::Behind(Peer::Client(id), lines, seen)));
+            return effects.push(Effect::Note(Note::OldDisk(Peer::Client(id), lines, seen)));
         }
         known.step = envelope.step;
         if lines > known.lines {
@@ -241,7 +241,7 @@ impl<A: Algorithm> ServerNode<A> {
     }
 
     pub(in crate::round) fn share(&mut self, id: u32, step: u32, bytes: &Bytes, effects: &mut Vec<Effect>) {
-        if self.server.neighbours().binary_search(&id).is_err() {
+        if self.server.neighbours().binary_search(&id).is_err() || self.refused.contains(&id) {
             return;
         }
         let progress = self.ahead.entry(id).or_default();
@@ -311,7 +311,7 @@ impl<A: Algorithm> ServerNode<A> {
                     shares.push((id, share));
                 }
                 // A neighbour two steps ahead does not have this share any more.
-                None if late || self.has_left(id) => absent.push(id),
+                None if late || self.has_left(id) || self.refused.contains(&id) => absent.push(id),
                 None => return false,
             }
         }

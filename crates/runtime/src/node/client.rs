@@ -56,6 +56,8 @@ struct Process {
     names: Names,
     stop: watch::Receiver<bool>,
     outside: Vec<Envelope>,
+    /// How many of its clients were turned away by their servers.
+    turned: usize,
 }
 
 /// Runs the clients of a process until all have their models or `stop` turns true. `connect` opens the transport, once
@@ -80,6 +82,7 @@ pub async fn host<T: Transport>(
         names: options.names,
         stop: stop.clone(),
         outside: Vec::new(),
+        turned: 0,
     };
     process.restore()?;
     let mut transport = connect.await?;
@@ -89,7 +92,7 @@ pub async fn host<T: Transport>(
     let mut heard = Instant::now();
     let count = process.hosted.len();
     let mut going = true;
-    while going && process.clients.over() < count {
+    while going && process.clients.over() + process.turned < count {
         process.flush(&mut transport)?;
         tokio::select! {
             event = transport.next() => {
@@ -116,7 +119,7 @@ pub async fn host<T: Transport>(
             }
             _ = beats.tick() => {
                 process.beat();
-                if process.clients.served() == count && heard.elapsed() > options.resend * PATIENCE {
+                if process.clients.served() + process.turned >= count && heard.elapsed() > options.resend * PATIENCE {
                     tracing::warn!("every client has its model; silent servers are not waited for any longer");
                     break;
                 }
@@ -126,6 +129,12 @@ pub async fn host<T: Transport>(
     }
     process.flush(&mut transport)?;
     transport.flush(Duration::from_secs(5)).await;
+    // The others are through; these have to be put right by somebody, and go on from the disk then.
+    if going && let Some((id, peer, why)) = process.clients.turned().into_iter().next() {
+        let (who, more) = (process.names.of(peer), process.turned - 1);
+        let more = if more > 0 { format!(" ({more} more of this host were turned away, too)") } else { String::new() };
+        return Err(NodeError::Turned { who, why: format!("client {}: {why}{more}", process.names.client(id)) });
+    }
     Ok((if going { Ending::Done } else { Ending::Stopped }, process.clients))
 }
 
@@ -196,10 +205,8 @@ impl Process {
                     }
                     Effect::Send(envelope) => outside.push(envelope),
                     Effect::Note(Note::Turned(peer, why)) => {
-                        return Err(NodeError::Turned {
-                            who: self.names.of(peer),
-                            why: format!("client {}: {why}", self.names.client(id)),
-                        });
+                        let why = format!("client {}: {why}", self.names.client(id));
+                        self.telemetry.note(&Note::Turned(peer, why));
                     }
                     Effect::Note(note) => self.telemetry.note(&note),
                     Effect::Commit(_) | Effect::Done => {}
@@ -231,6 +238,7 @@ impl Process {
             let most = self.clients.accounts().iter().map(|account| account.spent).max().unwrap_or(0);
             self.telemetry.spent_units.set(i64::try_from(most).unwrap_or(i64::MAX));
         }
+        self.turned = self.clients.turned().len();
         self.outside.extend(outside);
         Ok(true)
     }

@@ -242,8 +242,10 @@ impl Process {
                         self.outside.push(envelope);
                     }
                 }
-                Effect::Note(Note::Turned(Peer::Server(who), why)) if !self.is_mine(who) => {
-                    // Said by a neighbour, or of it: two servers that do not fit cannot finish a run.
+                Effect::Note(Note::Turned(Peer::Server(who), why))
+                    if !self.is_mine(who) && self.servers[s].machine.neighbours().contains(&who) =>
+                {
+                    // Said by a neighbour, or of it, where every share is waited for: the two cannot finish the run.
                     let who = format!("server {}", self.names.server(who));
                     return Err(NodeError::Turned { who, why });
                 }

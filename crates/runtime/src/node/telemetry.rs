@@ -246,6 +246,23 @@ impl Telemetry {
                 alarm("turned away", *peer);
                 tracing::error!(who = self.names.of(*peer), why, "turned away");
             }
+            Note::Refused(peer, why) => {
+                alarm("refused", *peer);
+                tracing::error!(
+                    who = self.names.of(*peer),
+                    why,
+                    "a neighbour and this server do not work together: it goes on without its shares"
+                );
+            }
+            Note::OldDisk(peer, theirs, ours) => {
+                alarm("behind", *peer);
+                tracing::error!(
+                    who = self.names.of(*peer),
+                    theirs,
+                    ours,
+                    "an answer with fewer ledger lines than were seen: an old disk was restored"
+                );
+            }
             Note::OtherNumerics(peer, why) => {
                 tracing::warn!(who = self.names.of(*peer), why, "other numerics");
             }
