@@ -14,7 +14,7 @@
 //!
 //! let methods = Arc::new(registry::native());
 //! conformance(&methods, "fedavg", &[]).unwrap();
-//! faults(&methods, &Schedules { seeds: 0..30, deadline: false }).unwrap();
+//! faults(&methods, &Schedules { seeds: 0..30, deadline: false, liar: None }).unwrap();
 //!
 //! let model = Model { loss: Loss::Squared, regularisation: 0.1, bias: false, feature_norm: None };
 //! learner_suite(&Linear::new(model), 4, true).unwrap();
@@ -30,7 +30,8 @@ pub mod worlds;
 
 pub use conformance::{Case, Ending, cases, conformance};
 pub use faults::{
-    DATA, Disk, Flaw, MISTAKES, Mistake, RUN, Rates, Scenario, Schedules, Stats, Unfaulted, faults, play,
+    DATA, Disk, Flaw, Liar, MISTAKES, Mistake, RUN, Rates, Scenario, Schedules, Stats, Unfaulted, faults,
+    play,
 };
 pub use learners::{learner_suite, records_for};
 pub use misbehaving::Misbehaviour;

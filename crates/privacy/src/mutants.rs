@@ -21,6 +21,10 @@ pub enum Mutant {
     ReasonLeaves,
     /// A server whose run cannot go on does so all the same.
     GoesOn,
+    /// A server takes an answer of a later step for one of its own.
+    AnyStep,
+    /// With deadlines, a server ends the run because one client or one neighbour says so.
+    HeedsOne,
 }
 
 #[cfg(fedkin_mutants)]

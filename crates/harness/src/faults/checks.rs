@@ -1,6 +1,7 @@
 //! The invariants of the protocol, each a check that can fail. Everything is judged from outside: by what is
 //! durable, what leaves a node, and what it tells people.
 
+use super::liars::{Liar, Lies};
 use super::scenario::Scenario;
 use bytes::Bytes;
 use fedkin_method::round::{Decided, Envelope, Message, Note, Peer, Stop, Stopped, decided};
@@ -103,6 +104,7 @@ type Draw = (u32, [u8; 32], Vec<f64>);
 pub(crate) struct Checks<'a> {
     federation: &'a Federation,
     budget: Option<u64>,
+    strict: bool,
     /// Whether privacy is demanded: no reason of a refusal may leave then.
     private: bool,
     /// Present in strict mode.
@@ -116,6 +118,10 @@ pub(crate) struct Checks<'a> {
     told: BTreeMap<(Peer, Peer, u32), [u8; 32]>,
     /// Answers by what was asked.
     answers: BTreeMap<(u32, u32, [u8; 32]), Bytes>,
+    /// Who lies, and which peer that is.
+    liar: Option<(Liar, Option<Peer>)>,
+    /// What was said falsely in the name of a client, by client and step.
+    overheard: BTreeMap<(u32, u32), Vec<Sent>>,
     /// Step, digest of the question, noise; by client.
     noises: BTreeMap<u32, Vec<Draw>>,
 }
@@ -132,6 +138,7 @@ impl<'a> Checks<'a> {
         Self {
             federation,
             budget: privacy.budget_units(),
+            strict: scenario.strict(),
             private: privacy.demanded(),
             reference,
             papers: federation.members().iter().map(paper).collect(),
@@ -142,11 +149,43 @@ impl<'a> Checks<'a> {
             told: BTreeMap::new(),
             answers: BTreeMap::new(),
             noises: BTreeMap::new(),
+            liar: None,
+            overheard: BTreeMap::new(),
         }
+    }
+
+    /// From now on this liar is known to the checks.
+    pub(crate) fn suspect(&mut self, lies: &Lies) {
+        self.liar = Some((lies.who, lies.peer));
+    }
+
+    /// Whether what this node does is held against it.
+    pub(crate) fn trusted(&self, peer: Peer) -> bool {
+        self.liar.is_none_or(|(_, liar)| liar != Some(peer))
+    }
+
+    /// Whether anybody can say anything in anybody's name.
+    fn open(&self) -> bool {
+        self.liar.is_some_and(|(who, _)| who == Liar::OpenBroker)
+    }
+
+    /// A liar has said something.
+    pub(crate) fn overheard(&mut self, envelope: &Envelope) {
+        let Peer::Client(client) = envelope.from else { return };
+        let up = match &envelope.message {
+            Message::Up(bytes, _) => Some(bytes.clone()),
+            Message::Refused(..) => None,
+            _ => return,
+        };
+        let said = self.overheard.entry((client, envelope.step)).or_default();
+        said.push((envelope.digest(), up));
     }
 
     /// A client's record is on disk.
     pub(crate) fn client_commit(&mut self, client: u32, lines: &[ChainLine]) -> Checked {
+        if !self.trusted(Peer::Client(client)) {
+            return Ok(());
+        }
         let paper = &mut self.papers[client as usize];
         let Some(first) = lines.first() else {
             paper.served = true;
@@ -178,6 +217,9 @@ impl<'a> Checks<'a> {
         let damaged =
             |_| Violation { invariant: "I4", text: format!("record of server {server} unreadable") };
         let decision = decided(record).map_err(damaged)?;
+        if !self.trusted(Peer::Server(server)) || self.open() {
+            return Ok(());
+        }
         let durable = self.desks[server as usize].durable;
         match decision {
             Decided::Planned { step, verdicts, mixed } => {
@@ -195,6 +237,7 @@ impl<'a> Checks<'a> {
                 hold(durable == (step, 0), "I4", || {
                     format!("server {server} closed step {step} after {durable:?}")
                 })?;
+                self.believe(server, step, &answers);
                 self.close(server, step, &verdicts, &answers)?;
                 self.closed.insert((server, step), (verdicts, answers));
                 self.desks[server as usize].durable = (step, 1);
@@ -264,6 +307,17 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
+    /// Which of the things that a liar said for a step its server has taken.
+    fn believe(&mut self, server: u32, step: u32, answers: &[(u32, [u8; 32])]) {
+        for (position, digest) in answers {
+            let client = self.federation.clients_of(server)[*position as usize];
+            let said = self.overheard.get(&(client, step)).into_iter().flatten();
+            if let Some(taken) = said.clone().find(|(said, _)| said == digest) {
+                self.sent.insert((client, step), taken.clone());
+            }
+        }
+    }
+
     /// I4: the closed set is what was sent for this step, each once, and in strict mode everybody's.
     fn close(&self, server: u32, step: u32, verdicts: &[Verdict], answers: &[(u32, [u8; 32])]) -> Checked {
         let clients = self.federation.clients_of(server);
@@ -293,6 +347,8 @@ impl<'a> Checks<'a> {
         let step = envelope.step;
         match envelope.from {
             Peer::Client(client) => self.client_sends(client, envelope),
+            // Made to believe anything, a server may say anything.
+            Peer::Server(_) if self.open() => Ok(()),
             Peer::Server(server) => {
                 let desk = &mut self.desks[server as usize];
                 let durable = desk.durable;
@@ -409,7 +465,28 @@ impl<'a> Checks<'a> {
 
     /// A node tells people something. No alarm may be raised where nobody misbehaves.
     pub(crate) fn note(&self, peer: Peer, note: &Note) -> Checked {
+        let about = match note {
+            Note::Equivocation(peer, _) | Note::Turned(peer, _) | Note::Unreadable(peer, _) => Some(*peer),
+            Note::Rejected { client, .. } => Some(Peer::Client(*client)),
+            _ => None,
+        };
+        let blamed = about.is_some_and(|about| !self.trusted(about) || !self.trusted(peer));
+        // What a lying server shares may spoil its neighbours' models, and so what they ask and are told.
+        let spoilt = self.liar.is_some_and(|(who, _)| who == Liar::Server)
+            && matches!(note, Note::Rejected { .. } | Note::Unreadable(..));
+        if blamed || spoilt || self.open() {
+            return Ok(());
+        }
         match note {
+            Note::Closed { .. } if !self.trusted(peer) => Ok(()),
+            Note::Stopped(stop) if self.liar.is_some() && !self.strict && self.trusted(peer) => {
+                hold(Peer::Server(stop.server) == peer, "stop", || {
+                    format!("{peer} ends with deadlines because another said so: {stop:?}")
+                })?;
+                hold(self.liar.is_none_or(|(who, _)| who == Liar::Server), "stop", || {
+                    format!("{peer} ends with deadlines because a client lied: {stop:?}")
+                })
+            }
             Note::Closed { step, counts, .. } => {
                 let Peer::Server(server) = peer else { return Ok(()) };
                 let Some((verdicts, _)) = self.closed.get(&(server, *step)) else {

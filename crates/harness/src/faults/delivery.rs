@@ -53,7 +53,7 @@ impl World<'_> {
         let Peer::Client(client) = envelope.from else { return Ok(()) };
         let answer = matches!(envelope.message, Message::Up(..) | Message::Refused(..));
         let known = open && answer && !self.servers[server].waits_for().contains(&client);
-        if known && self.rng.below(8) == 0 {
+        if known && self.scenario.liar.is_none() && self.rng.below(8) == 0 {
             self.lie_to_server(server, client, envelope)?;
         }
         Ok(())
@@ -83,7 +83,7 @@ impl World<'_> {
         }
         let host = self.host(envelope.to);
         self.took(host, effects)?;
-        if matches!(envelope.message, Message::Ask(..)) {
+        if matches!(envelope.message, Message::Ask(..)) && self.scenario.liar.is_none() {
             if self.clients[client as usize].step() == envelope.step && self.rng.below(8) == 0 {
                 self.lie_to_client(client, envelope)?;
             }

@@ -5,6 +5,7 @@
 mod checks;
 mod delivery;
 mod flaws;
+mod liars;
 mod mutants;
 mod network;
 mod replay;
@@ -15,6 +16,7 @@ mod world;
 pub(crate) use checks::Reference;
 pub use checks::{DATA, RUN};
 pub use flaws::Flaw;
+pub use liars::Liar;
 pub use mutants::{MISTAKES, Mistake};
 pub use network::Rates;
 pub use scenario::{Scenario, Unfaulted};
@@ -36,6 +38,17 @@ pub struct Schedules {
     pub seeds: Range<u64>,
     /// Whether steps close without those who are late, or wait for everybody.
     pub deadline: bool,
+    /// Who lies, where somebody does.
+    pub liar: Option<Liar>,
+}
+
+impl Schedules {
+    fn scenario(&self, methods: &Arc<Methods>, seed: u64) -> Scenario {
+        match self.liar {
+            Some(liar) => Scenario::lying(methods, seed, self.deadline, liar),
+            None => Scenario::new(methods, seed, self.deadline),
+        }
+    }
 }
 
 /// What broke, and the last events before it.
@@ -46,15 +59,21 @@ enum Broken {
 
 fn played(scenario: &Scenario, mistake: Option<Mistake>) -> Result<Stats, Broken> {
     let method = scenario.method().map_err(Broken::Config)?;
-    let reference = scenario.strict().then(|| scenario.reference(&method)).transpose();
+    // Sealed messages that come late or twice change no bit.
+    let comparable = scenario.strict() && matches!(scenario.liar, None | Some(Liar::Broker));
+    let reference = comparable.then(|| scenario.reference(&method)).transpose();
     let reference = reference.map_err(Broken::Config)?;
     let checks = Checks::new(scenario, reference.as_ref());
     let mut world = World::new(method, scenario, checks, mistake);
     let ended = with(Mistake::inside(mistake), || {
         world.run()?;
-        match &reference {
-            Some(reference) => world.equals(reference),
-            None => world.equals_replay(),
+        match (&reference, scenario.liar) {
+            _ if !world.over() => Ok(()),
+            (Some(reference), _) => world.equals(reference),
+            (None, None | Some(Liar::Client)) => world.equals_replay(),
+            // What a lying server shared is nobody's sum, and a broker's closed sets are unlike what was sent.
+            (None, Some(Liar::Server | Liar::OpenBroker)) => Ok(()),
+            (None, Some(Liar::Broker)) => world.equals_replay(),
         }
     });
     ended.map_err(|violation| Broken::Invariant(violation, world.story()))?;
@@ -94,7 +113,7 @@ pub fn faults(methods: &Arc<Methods>, schedules: &Schedules) -> Result<Vec<Stats
             if seed >= schedules.seeds.end || broken.lock().unwrap().is_some() {
                 break;
             }
-            match play(&Scenario::new(methods, seed, schedules.deadline), None) {
+            match play(&schedules.scenario(methods, seed), None) {
                 Ok(stats) => done.push(stats),
                 Err((_, text)) => {
                     let mut broken = broken.lock().unwrap();

@@ -4,7 +4,7 @@ use super::checks::{Checked, Named, RUN, Reference, Violation, hold};
 use super::world::World;
 use crate::worlds::bits;
 use fedkin_method::Verdict;
-use fedkin_method::round::{ClientMachines, Serial, Stopped};
+use fedkin_method::round::{ClientMachines, Peer, Serial, Stopped};
 use fedkin_privacy::{ChainLine, Statement};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +78,8 @@ impl World<'_> {
 
     /// Every client that has not fallen silent, with its server and position there.
     fn heard(&self) -> impl Iterator<Item = (u32, usize, u32)> {
-        let silent = |id: u32| self.scenario.silent.iter().any(|(client, _)| *client == id);
+        let gone = |id: u32| self.scenario.silent.iter().any(|(client, _)| *client == id);
+        let silent = move |id: u32| gone(id) || self.lies(Peer::Client(id));
         let federation = &self.scenario.world.federation;
         let places = (0..self.servers.len() as u32).flat_map(|server| {
             federation.clients_of(server).iter().enumerate().map(move |(at, client)| (server, at, *client))

@@ -2,6 +2,7 @@
 
 use super::checks::{DATA, RUN, Reference};
 use super::flaws::Flaw;
+use super::liars::Liar;
 use super::network::Rates;
 use crate::worlds::{Small, bits, names, records, ridge, world};
 use fedkin_graph::Topology;
@@ -45,6 +46,8 @@ pub struct Scenario {
     pub(crate) severed: Vec<(u32, u32)>,
     /// Clients that have spent their budget in an earlier run.
     pub(crate) spent: Vec<u32>,
+    /// Who lies, where somebody does.
+    pub(crate) liar: Option<Liar>,
 }
 
 /// How a run ended in one process.
@@ -123,6 +126,25 @@ impl Scenario {
         rounds: u32,
         rng: &mut PublicRng,
     ) -> Self {
+        let mut scenario = Self::drawn(methods, seed, deadline, rounds, rng);
+        if rng.below(8) == 0 {
+            let sound = (scenario.world.data.clone(), scenario.world.run.max_norm2);
+            Flaw::draw(rng, sound.0.len() as u32).spoil(&mut scenario.world);
+            if !scenario.begins() {
+                (scenario.world.data, scenario.world.run.max_norm2) = sound;
+            }
+        }
+        scenario
+    }
+
+    /// The same with sound records.
+    pub(crate) fn drawn(
+        methods: &Arc<Methods>,
+        seed: u64,
+        deadline: bool,
+        rounds: u32,
+        rng: &mut PublicRng,
+    ) -> Self {
         let mut world = federation(rng, rounds, seed).methods(methods);
         // A round costs a little more than 0.01: the budget lasts for all of them, or two or three, or one.
         let budget = [None, Some(0.035), Some(0.025), Some(0.0105)][rng.below(4) as usize];
@@ -164,7 +186,7 @@ impl Scenario {
             // One target: its model is broadcast.
             world.run.targets = Some([rng.below(world.federation.members().len() as u32)].into());
         }
-        let mut scenario = Self {
+        Self {
             seed,
             row,
             values,
@@ -177,15 +199,8 @@ impl Scenario {
             silent,
             severed,
             spent,
-        };
-        if rng.below(8) == 0 {
-            let sound = (scenario.world.data.clone(), scenario.world.run.max_norm2);
-            Flaw::draw(rng, sound.0.len() as u32).spoil(&mut scenario.world);
-            if !scenario.begins() {
-                (scenario.world.data, scenario.world.run.max_norm2) = sound;
-            }
+            liar: None,
         }
-        scenario
     }
 
     /// A method on a world of its own, with late, doubled and reordered messages and nothing worse.
@@ -204,6 +219,7 @@ impl Scenario {
             silent: Vec::new(),
             severed: Vec::new(),
             spent: Vec::new(),
+            liar: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! effect, one message, one heartbeat; a node can die between any two.
 
 use super::checks::{Checked, Checks, DATA, RUN, Violation, hold};
+use super::liars::{Liar, Lies};
 use super::mutants::Mistake;
 use super::network::{Broker, one_in};
 use super::scenario::Scenario;
@@ -97,6 +98,7 @@ pub(crate) struct World<'a> {
     pub(crate) rng: PublicRng,
     pub(crate) mistake: Option<Mistake>,
     pub(crate) checks: Checks<'a>,
+    pub(crate) lies: Option<Lies>,
     pub(crate) tick: u64,
     pub(crate) trouble: bool,
     pub(crate) stats: Stats,
@@ -140,11 +142,16 @@ impl<'a> World<'a> {
             rng: PublicRng::named(scenario.seed, "fault schedule", 0, u32::from(scenario.strict())),
             mistake,
             checks,
+            lies: None,
             tick: 0,
             trouble: true,
             stats: Stats::default(),
             trace: VecDeque::new(),
         };
+        world.lies = Lies::new(scenario, &mut world.rng);
+        if let Some(lies) = &world.lies {
+            world.checks.suspect(lies);
+        }
         for member in small.federation.members() {
             let disk = Disk { records: Vec::new(), lines: scenario.before(member.id).1 };
             world.clients.push(world.client_of(member.id, &disk).unwrap_or_else(|v| panic!("{v:?}")));
@@ -211,6 +218,9 @@ impl<'a> World<'a> {
         for &(a, b) in &self.scenario.severed {
             self.broker.cut(Peer::Server(a), Peer::Server(b), u64::MAX);
         }
+        if let Some((a, b)) = self.lies.as_ref().and_then(|lies| lies.severed) {
+            self.broker.cut(a, b, u64::MAX);
+        }
         for id in 0..self.servers.len() {
             let effects = self.servers[id].start();
             self.took(id, effects)?;
@@ -228,6 +238,9 @@ impl<'a> World<'a> {
                 calm = self.tick;
             }
             let name = if self.scenario.wipes_only { "I9" } else { "I8" };
+            if self.scenario.liar.is_some() && !self.trouble && self.tick >= calm + bound {
+                return self.stands();
+            }
             hold(self.tick < calm + bound || self.trouble, name, || self.waits())?;
             self.step()?;
         }
@@ -236,11 +249,11 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn over(&self) -> bool {
+    pub(crate) fn over(&self) -> bool {
         self.hosts.iter().all(|host| host.done || host.gone)
     }
 
-    fn waits(&self) -> String {
+    pub(crate) fn waits(&self) -> String {
         let servers = self.servers.iter().map(|server| {
             let (clients, servers) = (server.waits_for(), server.waits_for_servers());
             format!("server at {} waits for clients {clients:?}, servers {servers:?}", server.standing().step)
@@ -252,6 +265,7 @@ impl<'a> World<'a> {
         if self.trouble {
             self.mischief()?;
         }
+        self.intrude();
         if !self.scenario.strict() && one_in(&mut self.rng, self.scenario.hurry) {
             let id = self.rng.below(self.servers.len() as u32) as usize;
             if !self.hosts[id].down && !self.stalled(id) {
@@ -290,7 +304,9 @@ impl<'a> World<'a> {
             format!("server {id} holds {backlog:?}")
         })?;
         let edges = federation.topology().edges().count();
-        let bound = Broker::bound(federation.members().len(), edges);
+        let lies = self.scenario.liar.is_some();
+        let bound =
+            Broker::bound(federation.members().len(), edges) + if lies { 12 * self.hosts.len() } else { 0 };
         hold(self.broker.most <= bound, "I11", || format!("the broker held {} messages", self.broker.most))?;
         self.checks.moved(id, server.standing().step)
     }
@@ -357,7 +373,21 @@ impl<'a> World<'a> {
     }
 
     fn send(&mut self, host: usize, envelope: &Envelope) -> Checked {
+        if self.lies(envelope.from) {
+            if self.checks.trusted(envelope.from) {
+                self.checks.sends(envelope)?;
+            }
+            for said in self.told(envelope) {
+                self.log(said.from, word(&said.message), said.step);
+                self.checks.overheard(&said);
+                self.broker.put(&said, 0);
+            }
+            return Ok(());
+        }
         self.checks.sends(envelope)?;
+        if self.lies.as_ref().is_some_and(|lies| lies.who == Liar::Broker) {
+            self.told(envelope);
+        }
         self.log(envelope.from, word(&envelope.message), envelope.step);
         let data =
             !matches!(envelope.message, Message::Hello(_) | Message::Welcome(..) | Message::Turned(..));

@@ -114,7 +114,8 @@ fn every_method_that_trains_nets_stops_at_the_client_that_diverges() {
 #[test]
 fn runs_with_deadlines_end_everywhere_when_they_cannot_go_on() {
     let mut stopped = 0;
-    for seed in 0..60 {
+    // A step in which a single client answered ends no run with deadlines, so not every seed stops.
+    for seed in 0..120 {
         let mut scenario = Scenario::new(&native(), seed, true);
         scenario.mode = Mode::Deadline { quorum: 1.0 };
         Flaw::NoRoom.spoil(&mut scenario.world);

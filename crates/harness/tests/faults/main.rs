@@ -5,6 +5,7 @@
 
 mod conforming;
 mod flaws;
+mod liars;
 mod misbehaviour;
 
 use fedkin_harness::worlds::small;
@@ -35,7 +36,8 @@ fn play_all(count: u64, deadline: bool) {
     };
     let begun = std::time::Instant::now();
     let schedules = seeds.end - seeds.start;
-    let all = faults(&native(), &Schedules { seeds, deadline }).unwrap_or_else(|text| panic!("{text}"));
+    let all =
+        faults(&native(), &Schedules { seeds, deadline, liar: None }).unwrap_or_else(|text| panic!("{text}"));
     let total = |each: fn(&Stats) -> u64| all.iter().map(each).sum::<u64>();
     println!(
         "{schedules} schedules in {:.1} s: {} ticks, {} crashes, {} refusals, {} lies, {} stops; at most {} ticks after the faults",

@@ -125,6 +125,8 @@ pub enum Note {
     },
     /// This server knows that the run cannot go on, or knows of an earlier reason than before.
     Stopped(Stop),
+    /// With deadlines: a neighbour says that it cannot go on. The others do without it.
+    Left(u32, Stop),
     /// A server has mixed without these neighbours.
     Without(u32, Vec<u32>),
 }

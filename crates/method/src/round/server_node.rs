@@ -210,7 +210,7 @@ impl<A: Algorithm> ServerNode<A> {
             // It needs the shares of the steps before the one in which the run stops.
             Stage::Stopped => {
                 let last = self.stop.as_ref().map_or(self.step, |stop| stop.step);
-                !self.told.contains(id) || self.finished(*id) + 1 < last
+                !self.told.contains(id) || self.finished(*id).saturating_add(1) < last
             }
         })
     }

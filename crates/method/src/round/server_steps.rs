@@ -75,7 +75,7 @@ impl<A: Algorithm> ServerNode<A> {
             }
             return;
         }
-        if envelope.step > self.step {
+        if envelope.step > self.step && !active(Mutant::AnyStep) {
             return effects.push(Effect::Note(Note::Rejected {
                 client: id,
                 step: envelope.step,
@@ -217,6 +217,10 @@ impl<A: Algorithm> ServerNode<A> {
         let (share, counts) = self.server.close(&setting.algorithm, &setting.run, &mut Tally::default());
         self.stage = Stage::Sharing;
         let own = Stop::find(&*setting.algorithm, &self.server, self.step, counts);
+        // With deadlines no single client ends a run.
+        let heeded =
+            |stop: &Stop| self.mode == Mode::Strict || active(Mutant::HeedsOne) || !stop.on_one_word(counts);
+        let own = own.filter(heeded);
         let stops = own.filter(|stop| !active(Mutant::GoesOn) && self.learn(stop));
         self.shares.insert((self.step, self.server.id()), share.to_bytes().into());
         self.dirty.extend(self.server.touched());
@@ -329,6 +333,7 @@ impl<A: Algorithm> ServerNode<A> {
 
     pub(in crate::round) fn has_left(&self, neighbour: u32) -> bool {
         matches!(self.mode, Mode::Deadline { .. })
-            && self.ahead.get(&neighbour).is_some_and(|step| *step >= self.step + 2)
+            && (self.told.contains(&neighbour)
+                || self.ahead.get(&neighbour).is_some_and(|step| *step >= self.step + 2))
     }
 }

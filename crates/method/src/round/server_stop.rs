@@ -1,9 +1,10 @@
 //! How servers behind messages end a run that cannot go on: each tells its neighbours the first reason it knows.
 
 use super::messages::{Effect, Message, Note, Peer};
-use super::server_node::{ServerNode, Stage};
+use super::server_node::{Mode, ServerNode, Stage};
 use super::stop::Stop;
 use crate::algorithm::Algorithm;
+use fedkin_privacy::mutants::{Mutant, active};
 
 impl<A: Algorithm> ServerNode<A> {
     /// Keeps a reason if it comes before the one that is known; the next record has it.
@@ -15,14 +16,19 @@ impl<A: Algorithm> ServerNode<A> {
         news
     }
 
-    /// A neighbour knows of a reason. What is new is on disk before it is passed on: a server that forgot it could wait
+    /// A neighbour knows of a reason. With deadlines the others go on without it. In strict mode all end: what is new is on disk before it is passed on: a server that forgot it could wait
     /// for ever for neighbours that have left.
     pub(in crate::round) fn hear(&mut self, neighbour: u32, stop: &Stop, effects: &mut Vec<Effect>) {
         if self.server.neighbours().binary_search(&neighbour).is_err() {
             return;
         }
-        self.told.insert(neighbour);
-        if self.learn(stop) {
+        let news = self.told.insert(neighbour);
+        if matches!(self.mode, Mode::Deadline { .. }) && !active(Mutant::HeedsOne) {
+            // True or not, it ends this neighbour's part only.
+            if news {
+                effects.push(Effect::Note(Note::Left(neighbour, stop.clone())));
+            }
+        } else if self.learn(stop) {
             effects.push(Effect::Commit(self.note_stop()));
             effects.push(Effect::Note(Note::Stopped(stop.clone())));
             for &neighbour in self.server.neighbours() {

@@ -4,6 +4,9 @@
 //! that came were turned away, or everybody refused for a reason that stays. The run's reason is the first by step and
 //! server. In one process the run ends there. On nodes a server that stops tells its neighbours, which tell theirs; whoever
 //! knows of a stop at step n closes its step if that is n or later, mixes no more, and delivers what it has.
+//!
+//! With deadlines nobody can end a run for others: a server goes on without a neighbour that has stopped, and stops itself
+//! for nothing that a single client could have made up.
 
 use super::server::Server;
 use crate::algorithm::{Algorithm, Counts, Halt, Reject, Verdict};
@@ -48,6 +51,15 @@ impl Stop {
             None => Cause::of(server.verdicts(), counts)?,
         };
         Some(Self { step, server: server.id(), cause })
+    }
+
+    /// Whether a single client can bring it about, by what it says or fails to say.
+    pub(in crate::round) fn on_one_word(&self, counts: Counts) -> bool {
+        match &self.cause {
+            Cause::Method(Halt::Diverged { .. }) | Cause::Silent { .. } => true,
+            Cause::Method(Halt::Method { .. }) => false,
+            Cause::Rejected { uploads, .. } => *uploads < 2 || counts.missing > 0,
+        }
     }
 
     /// Whether it comes before another: the first of several is the reason of the run.
@@ -225,6 +237,17 @@ mod tests {
         for (verdicts, expected) in cases {
             assert_eq!(judged(verdicts), expected, "{verdicts:?}");
         }
+    }
+
+    #[test]
+    fn what_a_single_client_can_bring_about_is_told_from_the_rest() {
+        let alone = |cause, missing| {
+            Stop { step: 1, server: 0, cause }.on_one_word(Counts { missing, ..Counts::default() })
+        };
+        let [diverged, method, rejected, silent] = causes();
+        assert!(alone(diverged, 0) && alone(silent, 0) && !alone(method, 0));
+        assert!(!alone(rejected.clone(), 0) && alone(rejected, 3));
+        assert!(alone(Cause::Rejected { uploads: 1, reason: Reject::NotFinite }, 0));
     }
 
     fn causes() -> [Cause; 4] {

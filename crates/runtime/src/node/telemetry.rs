@@ -308,6 +308,11 @@ impl Telemetry {
                 let server = self.names.server(stop.server);
                 tracing::error!(step = stop.step, server, cause = ?stop.cause, "the run cannot go on");
             }
+            Note::Left(neighbour, stop) => {
+                alarm("left", Peer::Server(*neighbour));
+                let who = self.names.server(*neighbour);
+                tracing::error!(who, step = stop.step, cause = ?stop.cause, "a neighbour cannot go on; this server does");
+            }
             Note::Without(step, absent) => {
                 let names: Vec<String> = absent.iter().map(|id| self.names.server(*id)).collect();
                 tracing::warn!(step, absent = names.join(", "), "mixed without some neighbours");
