@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Predict with the personal model of one client of a run
     Predict(Predict),
+    /// Show what lying clients do to the others, with and without each defence
+    Attack(Attack),
     /// Test a claim of privacy: run the mechanism on neighbouring data and bound epsilon from below
     #[command(after_help = EXIT_CODES)]
     Audit(Audit),
@@ -231,6 +233,28 @@ pub(crate) struct Predict {
     /// [default: the client's own]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `fedkin attack`
+#[derive(Debug, clap::Args)]
+pub(crate) struct Attack {
+    /// The config
+    pub(crate) file: PathBuf,
+    /// What liars do: sign-flip, scale, label-flip, backdoor or free-rider
+    #[arg(long, value_name = "KIND", value_parser = ["sign-flip", "scale", "label-flip", "backdoor", "free-rider"])]
+    pub(crate) kind: String,
+    /// How many clients lie
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) liars: u32,
+    /// Set a key of the config, such as algorithm.penalty=5; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Number of threads [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) threads: Option<u32>,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,6 +8,7 @@
 
 mod about;
 mod args;
+mod attack;
 mod audit;
 mod comparison;
 mod data;
@@ -82,6 +83,7 @@ fn dispatch(registry: &Registry, args: Args) -> Result<(), Failure> {
         Command::Reproduce(args) => comparison::reproduce(registry, &args),
         Command::Report(args) => results::report(&args),
         Command::Predict(args) => results::predict(registry, &args),
+        Command::Attack(args) => attack::attack(registry, &args),
         Command::Audit(args) => audit::audit(registry, &args),
         Command::Provision(args) => provision::provision(registry, &args),
         Command::Server(args) => network::server(registry, &args),

@@ -41,6 +41,7 @@ impl<'a> Checker<'a> {
         let participation = self.section("participation");
         let kin = self.section("kin");
         let privacy = self.section("privacy");
+        let robust = self.section("robust");
         let evaluate = self.section("evaluate");
         let network = self.section("network");
         let mut variants = Variants::default();
@@ -49,8 +50,8 @@ impl<'a> Checker<'a> {
         let sweep = self.sweep(&mut variants);
         let quick = self.quick(&mut variants);
         let paper = self.paper();
-        let (Some(run), Some(participation), Some(kin), Some(privacy), Some(evaluate), Some(network)) =
-            (run, participation, kin, privacy, evaluate, network)
+        let (Some(run), Some(participation), Some(kin), Some(privacy), Some(robust), Some(evaluate), Some(network)) =
+            (run, participation, kin, privacy, robust, evaluate, network)
         else {
             return Err(self.diagnostics);
         };
@@ -67,6 +68,7 @@ impl<'a> Checker<'a> {
             participation,
             kin,
             privacy,
+            robust,
             evaluate,
             network,
             curves,

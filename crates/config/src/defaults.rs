@@ -94,6 +94,7 @@ fn every_struct_of_a_section_has_the_defaults_of_its_table() {
         typed::<Participation>(),
         typed::<Kin>(),
         typed::<PrivacySettings>(),
+        typed::<Robust>(),
         typed::<Evaluate>(),
         typed::<Network>(),
     ];

@@ -38,6 +38,7 @@ pub use sections::{
 };
 
 use fedkin_method::registry::Row as Method;
+use fedkin_method::Robust;
 use fedkin_privacy::PrivacySettings;
 use fedkin_settings::{Param, Value, Values};
 use std::collections::BTreeMap;
@@ -108,6 +109,8 @@ pub struct Config {
     pub kin: Section<Kin>,
     /// `[privacy]`
     pub privacy: Section<PrivacySettings>,
+    /// `[robust]`
+    pub robust: Section<Robust>,
     /// `[evaluate]`
     pub evaluate: Section<Evaluate>,
     /// `[network]`

@@ -229,6 +229,10 @@ impl Config {
         if !kin.is_empty() {
             all.insert(all.len() - 3, ("kin", kin));
         }
+        let robust = self.robust.lines();
+        if !robust.is_empty() {
+            all.insert(all.len() - 2, ("robust", robust));
+        }
         let mut all: Vec<(String, Lines)> =
             all.into_iter().map(|(section, lines)| (section.to_string(), lines)).collect();
         let tables = self.learners.iter().map(|(name, table)| {

@@ -1,5 +1,6 @@
 //! The sections that every config has: validation, defaults, types and the reference come from here.
 
+use fedkin_method::Robust;
 use fedkin_privacy::PrivacySettings;
 use fedkin_settings::{Kind, Param, Preset, Setting, Settings, Value, choice, settings};
 use std::path::PathBuf;
@@ -198,6 +199,7 @@ pub(super) const FIXED: &[(&str, &str, &[Param])] = &[
     ("participation", "Who is asked in a round.", Participation::PARAMS),
     ("kin", "Who is kin of whom, where the data do not say or say it wrong.", Kin::PARAMS),
     ("privacy", "What noise is added, and what it promises.", PrivacySettings::PARAMS),
+    ("robust", "What bounds how far one lying client, or server, can move the others.", Robust::PARAMS),
     ("evaluate", "What is measured, and when.", Evaluate::PARAMS),
     ("network", "How machines wait for each other; a run in one process does not read it.", Network::PARAMS),
 ];
@@ -218,6 +220,7 @@ pub(super) const NAMES: &[&str] = &[
     "participation",
     "kin",
     "privacy",
+    "robust",
     "evaluate",
     "network",
     "curve",

@@ -1,6 +1,7 @@
 //! Experiments: runs side by side, with claims, figures and a report; privacy under audit; graphs from files.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod attack;
 pub mod audit;
 mod axis;
 mod by_client;

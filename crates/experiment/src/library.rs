@@ -38,6 +38,7 @@ macro_rules! experiments {
 }
 
 experiments![
+    "attack",
     "demo",
     "pgfl-fig1",
     "pgfl-fig2",

@@ -12,10 +12,12 @@ mod families;
 mod federation;
 pub mod methods;
 pub mod registry;
+pub mod robust;
 pub mod round;
 
 pub use algorithm::*;
 pub use families::{DEFAULT, Families};
 pub use federation::{Arrange, Entry, Federation, FederationError, Member};
 pub use methods::*;
+pub use robust::{Aggregation, Aggregator, Liars, Lie, Robust};
 pub use registry::{Baseline, Colours, Context, EdgeMeaning, Method, Registry, Targets, Typed};

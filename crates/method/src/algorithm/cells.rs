@@ -1,6 +1,7 @@
 //! Ordered weighted sums.
 
-use fedkin_numeric::update;
+use crate::robust::{Robust, median};
+use fedkin_numeric::{norm2, update};
 
 /// Weighted sums in numbered cells. Sums start from their first term and grow in the order of calls;
 /// partial sums of chunks are merged in chunk order. So the bits depend on the roster alone.
@@ -9,18 +10,44 @@ pub struct Cells {
     length: usize,
     sums: Vec<f64>,
     weights: Vec<f64>,
+    /// The contributions themselves, where their mean is not what is wanted.
+    kept: Option<Kept>,
+}
+
+/// Contributions side by side, in the order of calls.
+#[derive(Debug, Clone)]
+struct Kept {
+    robust: Robust,
+    /// Cell and weight.
+    entries: Vec<(usize, f64)>,
+    /// One after the other.
+    values: Vec<f64>,
 }
 
 impl Cells {
     /// So many cells of this length.
     pub fn new(cells: usize, length: usize) -> Self {
-        Self { length, sums: vec![0.0; cells * length], weights: vec![0.0; cells] }
+        Self { length, sums: vec![0.0; cells * length], weights: vec![0.0; cells], kept: None }
+    }
+
+    /// The same, with contributions kept side by side where that is asked for.
+    pub fn of(cells: usize, length: usize, robust: Option<&Robust>) -> Self {
+        let kept = robust.filter(|robust| robust.keeps_uploads()).map(|robust| Kept {
+            robust: robust.clone(),
+            entries: Vec::new(),
+            values: Vec::new(),
+        });
+        Self { kept, ..Self::new(cells, length) }
     }
 
     /// Empties all cells and keeps their memory.
     pub fn clear(&mut self) {
         // A cell without weight is written before it is read, so its numbers may stay.
         self.weights.fill(0.0);
+        if let Some(kept) = &mut self.kept {
+            kept.entries.clear();
+            kept.values.clear();
+        }
     }
 
     /// Number of cells.
@@ -38,6 +65,10 @@ impl Cells {
         let first = self.weights[cell] == 0.0;
         self.weights[cell] += weight;
         let sum = &mut self.sums[cell * self.length..(cell + 1) * self.length];
+        if let Some(kept) = &mut self.kept {
+            kept.entries.push((cell, weight));
+            kept.values.extend(values.iter().map(|value| factor * value));
+        }
         let scale = weight * factor;
         if first {
             update(sum, values, |_, value| scale * value);
@@ -48,6 +79,10 @@ impl Cells {
 
     /// Adds the partial sums of a later chunk.
     pub fn merge(&mut self, later: &Cells) {
+        if let (Some(kept), Some(later)) = (&mut self.kept, &later.kept) {
+            kept.entries.extend_from_slice(&later.entries);
+            kept.values.extend_from_slice(&later.values);
+        }
         for cell in 0..later.len() {
             if later.weights[cell] == 0.0 {
                 continue;
@@ -74,9 +109,45 @@ impl Cells {
         (self.weights[cell] != 0.0).then(|| &self.sums[cell * self.length..(cell + 1) * self.length])
     }
 
-    /// Writes the weighted mean of a cell; false, and nothing written, where the cell is empty.
+    /// The contributions to a cell, in the order of calls.
+    fn contributions(&self, cell: usize) -> Vec<(f64, &[f64])> {
+        let Some(kept) = &self.kept else { return Vec::new() };
+        let all = kept.entries.iter().zip(kept.values.chunks_exact(self.length.max(1)));
+        all.filter(|((of, _), _)| *of == cell).map(|((_, weight), values)| (*weight, values)).collect()
+    }
+
+    /// How long a contribution to a cell may be, where the run has a bound: so many times the median length. A cell of two or
+    /// less has none: its median would be the liar's own.
+    pub fn longest(&self, cell: usize) -> Option<f64> {
+        let times = self.kept.as_ref()?.robust.times()?;
+        let lengths: Vec<f64> =
+            self.contributions(cell).iter().map(|(_, values)| norm2(values).sqrt()).collect();
+        (lengths.len() > 2).then(|| times * median(&lengths))
+    }
+
+    /// Writes what the run's aggregation makes of a cell; `out` holds the model before.
+    fn robust_into(&self, kept: &Kept, cell: usize, out: &mut [f64]) {
+        let longest = self.longest(cell).unwrap_or(f64::INFINITY);
+        let cut: Vec<(f64, Vec<f64>)> = self
+            .contributions(cell)
+            .into_iter()
+            .map(|(weight, values)| {
+                let length = norm2(values).sqrt();
+                let factor = if length > longest { longest / length } else { 1.0 };
+                (weight, values.iter().map(|value| factor * value).collect())
+            })
+            .collect();
+        let entries: Vec<(f64, &[f64])> = cut.iter().map(|(weight, values)| (*weight, &values[..])).collect();
+        kept.robust.of_uploads().aggregate(&entries, out);
+    }
+
+    /// Writes the weighted mean of a cell, or what the run puts in its place: then `out` holds the model before. False, and nothing written, where the cell is empty.
     pub fn mean_into(&self, cell: usize, out: &mut [f64]) -> bool {
         let Some(sum) = self.sum(cell) else { return false };
+        if let Some(kept) = &self.kept {
+            self.robust_into(kept, cell, out);
+            return true;
+        }
         let weight = self.weights[cell];
         update(out, sum, |_, sum| sum / weight);
         true

@@ -21,6 +21,7 @@ pub use seats::Seats;
 pub type Ask<'a, A> = fedkin_privacy::Ask<'a, <A as Algorithm>::Common, <A as Algorithm>::Down>;
 
 use crate::federation::{Federation, Member};
+use crate::robust::Robust;
 use fedkin_learner::Dataset;
 use fedkin_learner::model::Unsolved;
 use fedkin_numeric::buffers::Buffers;
@@ -246,6 +247,14 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
             Ok(())
         }
     }
+
+    /// How uploads are put together, where that is not their mean: the fold then keeps them side by side.
+    fn robust(&self) -> Option<&Robust> {
+        None
+    }
+
+    /// Alters the upload of a client that lies, in simulations of an attack: nothing where a method knows no liar.
+    fn lie(&self, _client: u32, _up: &mut Self::Up, _ask: &Ask<'_, Self>) {}
 
     /// How many cells the fold has and how long a cell is.
     fn cells(&self, at: ServerView<'_>) -> (usize, usize) {

@@ -32,12 +32,13 @@ use crate::algorithm::{Algorithm, Ask, Cells, Closed, Held, Now, Personal, Run, 
 use crate::families::Families;
 use crate::federation::{Federation, Member};
 use crate::registry::{Context, Method, privacy_of_graphs};
+use crate::robust::{Liars, Robust};
 use fedkin_learner::model::Unsolved;
 use fedkin_learner::{Abilities, Dataset, Learner, Terms, proofs as learner_bounds};
 use fedkin_numeric::buffers::Buffers;
 use fedkin_numeric::codec::Codec;
 use fedkin_numeric::rng::PublicRng;
-use fedkin_numeric::{axpy, blend, distance2, norm2, record, update};
+use fedkin_numeric::{axpy, blend, distance2, norm2, record, scale, update};
 use fedkin_privacy::{
     Bound, Cost, Gate, Gaussian, Mechanism, Privacy, Protection, Refusal, Released, Zcdp, proofs,
 };
@@ -111,6 +112,8 @@ pub struct Admm<R> {
     readout_memory: f64,
     /// The noise, and the bound on a record's gradient for each of the families.
     noise: Option<(Zcdp, Vec<Bound>)>,
+    robust: Robust,
+    liars: Option<Liars>,
 }
 
 /// A client's learner, and which of the run's families it is of.
@@ -144,6 +147,7 @@ impl<R: Rule> Method for Admm<R> {
     type Settings = R::Settings;
     const NEEDS: Abilities = NEEDS;
     const COVERED_BY: &'static [Protection] = &[Protection::Zcdp];
+    const ROBUST: bool = true;
 
     fn build(settings: R::Settings, context: &Context) -> Result<Self, String> {
         let (rule, keys) = R::build(settings, context)?;
@@ -173,7 +177,8 @@ impl<R: Rule> Admm<R> {
             }
         };
         let AdmmKeys { penalty, readout_memory } = keys;
-        Ok(Self { rule, families: context.families.clone(), penalty, readout_memory, noise })
+        let (robust, liars) = (context.robust.clone(), context.liars.clone());
+        Ok(Self { rule, families: context.families.clone(), penalty, readout_memory, noise, robust, liars })
     }
 
     /// (8), and what the rule makes of it.
@@ -189,6 +194,19 @@ impl<R: Rule> Admm<R> {
             sum.mean_into(cluster, aggregate);
         }
         self.rule.close(&mut server.0, closed.now, aggregates)
+    }
+
+    /// What (8) takes of a client is cut to the bound of its cell, and so is what its seat keeps of it: `-dual / rho` is that
+    /// term. A dual cannot grow from round to round by lies.
+    fn shorten_duals(&self, seats: &mut Seats<'_, Seat>, closed: &Closed<'_>, sum: &Cells) {
+        for position in closed.values() {
+            let cluster = closed.now.at.members[position].cluster as usize;
+            let Some(longest) = sum.longest(cluster) else { continue };
+            let length = norm2(&seats.get(position).dual).sqrt() / self.penalty;
+            if length > longest {
+                scale(longest / length, &mut seats.get_mut(position).dual);
+            }
+        }
     }
 
     /// The terms of (8) of those who are missing.
@@ -299,6 +317,16 @@ impl<R: Rule> Algorithm for Admm<R> {
         up.model.len() == now.at.run.dimension
     }
 
+    fn robust(&self) -> Option<&Robust> {
+        Some(&self.robust)
+    }
+
+    fn lie(&self, client: u32, up: &mut Up, ask: &Ask<'_, Self>) {
+        if let Some(liars) = &self.liars {
+            liars.alter(client, &mut up.model, &ask.down().centre);
+        }
+    }
+
     fn absorb(
         &self,
         _: &Self::Server,
@@ -320,6 +348,7 @@ impl<R: Rule> Algorithm for Admm<R> {
         closed: &Closed<'_>,
         sum: &Cells,
     ) -> R::Share {
+        self.shorten_duals(seats, closed, sum);
         if closed.counts.missing == 0 {
             return self.gather(server, closed, sum);
         }

@@ -26,6 +26,7 @@
 use super::admm::{AdmmKeys, PENALTY, READOUT, Rule, window};
 use crate::algorithm::{Now, ServerView};
 use crate::registry::Context;
+use crate::robust::Aggregator;
 use fedkin_numeric::{axpy, blend, distance2, power, record, scale};
 use fedkin_settings::{Kind, Preset, Setting, Settings, Value, choice, settings};
 
@@ -116,6 +117,8 @@ const MEMORY: f64 = 0.95;
 pub struct Pgfl {
     tau: Tau,
     dual: Dual,
+    /// How (9) is taken.
+    neighbours: Aggregator,
     /// Rounds in which only the first cluster has clients, where clusters are found on the way: nothing is measured.
     alone: u32,
     /// Rounds in which clusters borrow nothing from each other: they are still forming.
@@ -152,7 +155,8 @@ impl Rule for Pgfl {
         let (alone, apart) = context
             .infer
             .map_or((0, 0), |infer| (infer.warm_up, infer.warm_up.saturating_add(infer.forming)));
-        let rule = Pgfl { tau: inter_cluster, dual, alone, apart };
+        let neighbours = context.robust.of_neighbours();
+        let rule = Pgfl { tau: inter_cluster, dual, neighbours, alone, apart };
         Ok((rule, AdmmKeys { penalty, readout_memory }))
     }
 
@@ -182,7 +186,10 @@ impl Rule for Pgfl {
 
     fn mix(&self, state: &mut State, now: Now<'_>, shares: &[(u32, &Share)]) {
         let (clusters, dimension) = (now.at.run.clusters, now.at.run.dimension);
-        let means = neighbourhood_mean(shares);
+        let means = match self.neighbours {
+            Aggregator::Mean => neighbourhood_mean(shares),
+            robust => robust_neighbourhood(robust, shares, &state.served, dimension),
+        };
         let tau = self.tau.at(now.step, clusters);
         if tau.is_none() && now.step > self.alone {
             state.kin.measure(now, shares, &means, window(MEMORY, now.step - self.alone));
@@ -217,6 +224,23 @@ fn neighbourhood_mean(shares: &[(u32, &Share)]) -> Vec<f64> {
     }
     scale(1.0 / shares.len() as f64, &mut mean);
     mean
+}
+
+/// (9) with another aggregator, cluster by cluster; `before` are the models that were served.
+fn robust_neighbourhood(
+    aggregator: Aggregator,
+    shares: &[(u32, &Share)],
+    before: &[f64],
+    dimension: usize,
+) -> Vec<f64> {
+    let mut all = before.to_vec();
+    for (q, out) in all.chunks_exact_mut(dimension).enumerate() {
+        let range = q * dimension..(q + 1) * dimension;
+        let entries: Vec<(f64, &[f64])> =
+            shares.iter().map(|(_, share)| (1.0, &share.aggregate[range.clone()])).collect();
+        aggregator.aggregate(&entries, out);
+    }
+    all
 }
 
 /// (10) for cluster q.

@@ -9,6 +9,7 @@ use crate::algorithm::{
 };
 use crate::federation::{Federation, Member};
 use crate::registry::{Context, Method};
+use crate::robust::Robust;
 use fedkin_learner::model::Unsolved;
 use fedkin_learner::{Abilities, Dataset, Failure, Learner, Pull};
 use fedkin_numeric::buffers::Buffers;
@@ -120,6 +121,7 @@ impl<T: Star> Method for AsStar<T> {
     type Settings = T::Settings;
     const NEEDS: Abilities = T::NEEDS;
     const COVERED_BY: &'static [Protection] = T::COVERED_BY;
+    const ROBUST: bool = true;
 
     fn build(settings: Self::Settings, context: &Context) -> Result<Self, String> {
         let training = Training::new(T::NAME, &T::steps(&settings), context)?;
@@ -176,6 +178,16 @@ impl<T: Star> Algorithm for AsStar<T> {
 
     fn fits(&self, (): &(), now: Now<'_>, up: &Up) -> bool {
         up.model.len() == self.sent(now.at.run.dimension)
+    }
+
+    fn robust(&self) -> Option<&Robust> {
+        Some(&self.0.training().robust)
+    }
+
+    fn lie(&self, client: u32, up: &mut Up, ask: &Ask<'_, Self>) {
+        if let Some(liars) = &self.0.training().liars {
+            liars.alter(client, &mut up.model, &leave_out(self.0.kept(), &ask.common().model));
+        }
     }
 
     fn cells(&self, at: ServerView<'_>) -> (usize, usize) {

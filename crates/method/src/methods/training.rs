@@ -13,6 +13,7 @@
 use crate::algorithm::{Algorithm, Ask, Run, ServerView};
 use crate::families::Families;
 use crate::federation::{Federation, Member};
+use crate::robust::{Liars, Robust};
 use crate::registry::{Context, privacy_of_graphs};
 use fedkin_learner::model::Unsolved;
 use fedkin_learner::model::neural::Descent;
@@ -106,6 +107,10 @@ pub struct Training {
     sampling_rate: f64,
     by_samples: bool,
     noise: Option<DpSgd>,
+    /// How the server puts models together.
+    pub(super) robust: Robust,
+    /// Who lies, in a simulation of an attack.
+    pub(super) liars: Option<Liars>,
 }
 
 impl Training {
@@ -167,6 +172,8 @@ impl Training {
             sampling_rate,
             by_samples: steps.weights == Weighting::Samples,
             noise,
+            robust: context.robust.clone(),
+            liars: context.liars.clone(),
         })
     }
 

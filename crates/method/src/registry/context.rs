@@ -4,6 +4,7 @@ use super::facts;
 use super::tables::Registry;
 use crate::families::Families;
 use crate::methods::Infer;
+use crate::robust::{Liars, Robust};
 use fedkin_privacy::{Privacy, Protection};
 use std::sync::Arc;
 
@@ -16,6 +17,10 @@ pub struct Context {
     pub privacy: Privacy,
     /// How clusters are found while models are learnt; absent where the roster knows them.
     pub infer: Option<Infer>,
+    /// How uploads are put together.
+    pub robust: Robust,
+    /// Who lies, in a simulation that asks what a lie does.
+    pub liars: Option<Liars>,
     /// All that a config may name: for messages that say what would do, and for rows that a program has added.
     pub registry: Arc<Registry>,
 }
@@ -23,7 +28,8 @@ pub struct Context {
 impl Context {
     /// With what comes with Fedkin, and clusters that the roster knows.
     pub fn new(families: Families, privacy: Privacy) -> Self {
-        Self { families, privacy, infer: None, registry: Arc::new(Registry::native()) }
+        let registry = Arc::new(Registry::native());
+        Self { families, privacy, infer: None, robust: Robust::default(), liars: None, registry }
     }
 
     /// The methods whose uploads these mechanisms cover, for messages that say what would do.

@@ -18,6 +18,7 @@ pub(crate) use typed::TARGETS;
 
 use crate::algorithm::Algorithm;
 use crate::federation::Arrange;
+use crate::robust::Aggregation;
 use crate::round::AnyMethod;
 use fedkin_learner::{Abilities, refusal};
 use fedkin_privacy::Protection;
@@ -32,6 +33,9 @@ pub trait Method: Algorithm {
     const NEEDS: Abilities;
     /// The mechanisms that cover its uploads; none where empty. Other methods name it where they refuse one of these.
     const COVERED_BY: &'static [Protection] = &[];
+
+    /// Whether its servers can put uploads together other than by their mean (`[robust]`).
+    const ROBUST: bool = false;
 
     /// Builds it from settings that passed their table.
     fn build(settings: Self::Settings, context: &Context) -> Result<Self, String>;
@@ -89,6 +93,8 @@ pub struct Row {
     pub personal: &'static [&'static str],
     /// The mechanisms that cover its uploads.
     pub covered_by: &'static [Protection],
+    /// Whether `[robust]` is for it.
+    pub robust: bool,
     /// What it stands for beside others, where it is a baseline.
     pub baseline: Option<Baseline>,
     /// What the weights of edges between clients say.
@@ -120,6 +126,7 @@ impl Row {
             graphs: M::GRAPHS,
             personal: M::PERSONAL,
             covered_by: M::COVERED_BY,
+            robust: M::ROBUST,
             baseline: None,
             edges: EdgeMeaning::Worth,
             colours: Colours { own: None, variants: &[] },
@@ -167,9 +174,40 @@ impl Row {
         })
     }
 
+    /// Whether the method can do what `[robust]` asks for.
+    fn can_be_robust(&self, context: &Context) -> Result<(), String> {
+        let robust = &context.robust;
+        if !robust.is_on() {
+            return Ok(());
+        }
+        if !self.robust || context.infer.is_some() {
+            let able = context.registry.methods.iter().filter(|row| row.robust).map(|row| row.name);
+            let why = if self.robust { " with kin.clusters = \"infer\"" } else { "" };
+            return Err(format!(
+                "[robust] is for {}; {}{why} has no cells of models that could be put together otherwise: leave the section out",
+                able.collect::<Vec<_>>().join(", "),
+                self.name
+            ));
+        }
+        if robust.neighbours != Aggregation::Mean && (self.arrange.one_server || self.arrange.no_edges) {
+            return Err(format!("robust.neighbours is for servers with neighbours, and those of {} have none", self.name));
+        }
+        let unread = |key: &str, wanted: Aggregation| {
+            (robust.aggregation != wanted && robust.neighbours != wanted)
+                .then(|| format!("robust.{key} is for aggregation = {:?} and is not read", wanted.word()))
+        };
+        if robust.radius.is_some()
+            && let Some(problem) = unread("radius", Aggregation::CentredClipping)
+        {
+            return Err(problem);
+        }
+        Ok(())
+    }
+
     /// Builds the method from validated values.
     pub fn build(&self, values: &Values, context: &Context) -> Result<Arc<dyn AnyMethod>, String> {
         self.able(context)?;
+        self.can_be_robust(context)?;
         if context.infer.is_none() {
             return (self.build)(values, context);
         }

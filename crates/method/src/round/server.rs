@@ -69,7 +69,7 @@ impl<A: Algorithm> Server<A> {
         let seats = members.iter().map(|member| algorithm.seat(at, member)).collect();
         let (cells, length) = algorithm.cells(at);
         let folds = (0..members.len().div_ceil(CHUNK))
-            .map(|_| Fold { cells: Cells::new(cells, length), ..Fold::default() })
+            .map(|_| Fold { cells: Cells::of(cells, length, algorithm.robust()), ..Fold::default() })
             .collect();
         let verdicts = vec![Verdict::NotAsked; members.len()];
         let common = A::Common::default();
@@ -362,7 +362,10 @@ impl<A: Algorithm> Chunk<'_, A> {
     ) -> Result<A::Up, Refusal> {
         self.down(i, &mut scratch.down);
         let ask = proofs::ask(self.now.step, self.now.label, self.common, &scratch.down);
-        client.answer(algorithm, run, ask, (&mut scratch.answer, &mut scratch.buffers), spare)
+        let mut answer =
+            client.answer(algorithm, run, ask, (&mut scratch.answer, &mut scratch.buffers), spare)?;
+        algorithm.lie(self.members[i].id, &mut answer, &ask);
+        Ok(answer)
     }
 
     /// The message for the client at this place of the chunk.

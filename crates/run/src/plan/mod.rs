@@ -15,7 +15,7 @@ use fedkin_learner::{Abilities, Family};
 use fedkin_measure::{Global, Scorer, Wanted};
 use fedkin_method::registry::Row;
 use fedkin_method::round::{AnyMethod, Live};
-use fedkin_method::{Context, Families, Federation, Run, Targets};
+use fedkin_method::{Context, Families, Federation, Liars, Robust, Run, Targets};
 use fedkin_numeric::rng::repeat_seed;
 use fedkin_privacy::Privacy;
 use fedkin_runtime::{Threads, file_spill};
@@ -155,7 +155,7 @@ impl Plan {
         }
         let kin = Given::new(&config.kin, base);
         let known = Arc::clone(registry.core());
-        let context = Context { families: families.clone(), privacy, infer: kin.infer(), registry: known };
+        let context = Context { families: families.clone(), privacy, infer: kin.infer(), robust: (*config.robust).clone(), liars: None, registry: known };
         // A method refuses parameters that do not fit together before any data is read.
         let method = row.build(&config.algorithm_values, &context).map_err(conflict)?;
         let plan = Self {
@@ -193,12 +193,18 @@ impl Plan {
     /// What methods are built with, under this privacy.
     pub(crate) fn context(&self, privacy: Privacy) -> Context {
         let registry = Arc::clone(self.registry.core());
-        Context { families: self.families.clone(), privacy, infer: self.kin.infer(), registry }
+        Context { families: self.families.clone(), privacy, infer: self.kin.infer(), robust: (*self.config.robust).clone(), liars: None, registry }
     }
 
     /// A method with the plan's parameters and model, under another privacy.
     pub fn built(&self, row: &Row, privacy: Privacy) -> Result<Arc<dyn AnyMethod>, String> {
         row.build(&self.config.algorithm_values, &self.context(privacy))
+    }
+
+    /// The same run with uploads put together otherwise, or with clients that lie: for simulations of an attack.
+    pub fn attacked(&self, robust: Robust, liars: Option<Liars>) -> Result<Arc<dyn AnyMethod>, String> {
+        let context = Context { robust, liars, ..self.context(self.privacy) };
+        self.row.build(&self.config.algorithm_values, &context)
     }
 
     /// Whether the clients of a method are worth a look one by one: few, with a graph each, or with probabilities to be
@@ -381,8 +387,17 @@ impl Plan {
 
     /// Starts the method on a world.
     pub fn start(&self, world: &World, repeat: u32) -> Result<Stage, Error> {
+        self.start_with(Arc::clone(&self.method), world, repeat)
+    }
+
+    /// The same with another method that this plan has built.
+    pub fn start_with(
+        &self,
+        method: Arc<dyn AnyMethod>,
+        world: &World,
+        repeat: u32,
+    ) -> Result<Stage, Error> {
         let (federation, run) = self.run_of(world, repeat)?;
-        let method = Arc::clone(&self.method);
         let mut live = method.simulate(run, &federation, &world.train, Arc::new(Threads))?;
         live.limit_memory((self.config.run.state_limit * f64::from(1 << 20)) as u64, file_spill);
         Ok(Stage { live, scorer: self.scorer(world)? })
