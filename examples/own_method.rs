@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("NMSD {:.1} dB", trained.metrics()["nmsd_db.served"]);
     let methods = std::sync::Arc::new(registry.methods().clone());
     println!("{} cases of conformance passed", conformance(&methods, "neighbours", &[])?.len());
-    let played = faults(&methods, &Schedules { seeds: 0..200, deadline: false })?;
+    let played = faults(&methods, &Schedules { seeds: 0..200, deadline: false, liar: None })?;
     println!("{} schedules of faults passed", played.len());
     Ok(())
 }

@@ -50,8 +50,15 @@ impl<'a> Checker<'a> {
         let sweep = self.sweep(&mut variants);
         let quick = self.quick(&mut variants);
         let paper = self.paper();
-        let (Some(run), Some(participation), Some(kin), Some(privacy), Some(robust), Some(evaluate), Some(network)) =
-            (run, participation, kin, privacy, robust, evaluate, network)
+        let (
+            Some(run),
+            Some(participation),
+            Some(kin),
+            Some(privacy),
+            Some(robust),
+            Some(evaluate),
+            Some(network),
+        ) = (run, participation, kin, privacy, robust, evaluate, network)
         else {
             return Err(self.diagnostics);
         };

@@ -37,8 +37,8 @@ pub use sections::{
     Claim, ClusterSource, Evaluate, FoundBy, Kin, Network, Participation, Run, Tune, TuneMetric, Waiting,
 };
 
-use fedkin_method::registry::Row as Method;
 use fedkin_method::Robust;
+use fedkin_method::registry::Row as Method;
 use fedkin_privacy::PrivacySettings;
 use fedkin_settings::{Param, Value, Values};
 use std::collections::BTreeMap;

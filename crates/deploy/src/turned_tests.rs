@@ -87,7 +87,8 @@ async fn a_neighbour_that_turns_servers_away_costs_itself_where_rounds_have_dead
     let hosts: Vec<String> = deployment.nodes.by_host().iter().map(|(host, _)| (*host).to_string()).collect();
     let there = hosts[..2].iter();
     nodes.extend(there.map(|host| NodeConfig::here(NodeKind::Client(None), host, folder.path().join(host))));
-    let work = nodes.into_iter().map(|node| tokio::spawn(take_part(deployment.clone(), network.clone(), node)));
+    let work =
+        nodes.into_iter().map(|node| tokio::spawn(take_part(deployment.clone(), network.clone(), node)));
     for ended in work.collect::<Vec<_>>() {
         assert!(ended.await.unwrap().unwrap().is_none());
     }
@@ -102,11 +103,8 @@ async fn a_server_that_turns_its_clients_away_does_not_stop_those_of_another() {
     let host = deployment.nodes.hosts[0].clone();
     let state = folder.path().join("host");
     let node = NodeConfig::here(NodeKind::Client(None), &host, state.clone());
-    let own = tokio::spawn(take_part(
-        deployment.clone(),
-        network.clone(),
-        server(&deployment, 0, folder.path()),
-    ));
+    let own =
+        tokio::spawn(take_part(deployment.clone(), network.clone(), server(&deployment, 0, folder.path())));
     let error = take_part(deployment.clone(), network, node).await.unwrap_err().to_string();
     assert!(own.await.unwrap().unwrap().is_none());
     let name = &deployment.federation.server_names()[1];

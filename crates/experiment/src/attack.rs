@@ -165,7 +165,8 @@ pub fn attack(plan: &Plan, kind: Attack, liars: u32) -> Result<AttackReport, Err
             let attacked = ended(plan, &robust, lying.clone(), &spoilt, repeat, &who, &mut metric)?;
             totals[i][0] += mean(&honest.scores);
             totals[i][1] += mean(&attacked.scores);
-            totals[i][2] += honest.models.iter().zip(&attacked.models).map(|(a, b)| distance2(a, b)).sum::<f64>();
+            totals[i][2] +=
+                honest.models.iter().zip(&attacked.models).map(|(a, b)| distance2(a, b)).sum::<f64>();
             totals[i][3] += honest.models.iter().map(|model| norm2(model)).sum::<f64>();
             stops[i] = stops[i].take().or(attacked.stopped);
         }
@@ -200,8 +201,7 @@ pub fn attack(plan: &Plan, kind: Attack, liars: u32) -> Result<AttackReport, Err
 /// The config's section with this aggregation.
 fn defence(plan: &Plan, word: &str) -> Result<Robust, Error> {
     let own = (*plan.config.robust).clone();
-    let aggregation =
-        Aggregation::read(Some(&Value::Text(word.into()))).map_err(invalid)?;
+    let aggregation = Aggregation::read(Some(&Value::Text(word.into()))).map_err(invalid)?;
     if aggregation == Aggregation::Mean {
         return Ok(Robust::default());
     }

@@ -19,5 +19,5 @@ pub use algorithm::*;
 pub use families::{DEFAULT, Families};
 pub use federation::{Arrange, Entry, Federation, FederationError, Member};
 pub use methods::*;
-pub use robust::{Aggregation, Aggregator, Liars, Lie, Robust};
 pub use registry::{Baseline, Colours, Context, EdgeMeaning, Method, Registry, Targets, Typed};
+pub use robust::{Aggregation, Aggregator, Liars, Lie, Robust};

@@ -505,9 +505,7 @@ impl<'a> Checks<'a> {
             | Note::Refused(..)
             | Note::OldDisk(..)
             | Note::Rejected { .. }
-            | Note::Unreadable(..) => {
-                hold(false, "false alarm", || format!("{peer}: {note:?}"))
-            }
+            | Note::Unreadable(..) => hold(false, "false alarm", || format!("{peer}: {note:?}")),
             _ => Ok(()),
         }
     }

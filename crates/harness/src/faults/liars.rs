@@ -51,7 +51,7 @@ impl Scenario {
         let mut scenario = Self::drawn(methods, seed, deadline, rounds, &mut rng);
         // A liar's messages come on top of those of unlucky clients: only one kind of trouble is for ever.
         (scenario.silent, scenario.severed, scenario.wipes_only) = (Vec::new(), Vec::new(), false);
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             scenario.rates = Rates { twice: 8, delay: 10, ..Rates::default() };
         }
         scenario.liar = Some(liar);

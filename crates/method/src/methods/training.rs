@@ -13,8 +13,8 @@
 use crate::algorithm::{Algorithm, Ask, Run, ServerView};
 use crate::families::Families;
 use crate::federation::{Federation, Member};
-use crate::robust::{Liars, Robust};
 use crate::registry::{Context, privacy_of_graphs};
+use crate::robust::{Liars, Robust};
 use fedkin_learner::model::Unsolved;
 use fedkin_learner::model::neural::Descent;
 use fedkin_learner::{Abilities, Dataset, Failure, Family, Learner, Pull, Terms};

@@ -70,6 +70,7 @@ fn build<M: Method>(values: &Values, context: &Context) -> Result<Arc<dyn AnyMet
 
 /// What the table says of a method, and how it is built.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)] // A table of facts, each of them yes or no.
 pub struct Row {
     /// The name in a config.
     pub name: &'static str,
@@ -190,7 +191,10 @@ impl Row {
             ));
         }
         if robust.neighbours != Aggregation::Mean && (self.arrange.one_server || self.arrange.no_edges) {
-            return Err(format!("robust.neighbours is for servers with neighbours, and those of {} have none", self.name));
+            return Err(format!(
+                "robust.neighbours is for servers with neighbours, and those of {} have none",
+                self.name
+            ));
         }
         let unread = |key: &str, wanted: Aggregation| {
             (robust.aggregation != wanted && robust.neighbours != wanted)

@@ -82,7 +82,9 @@ fn mean(entries: &[(f64, &[f64])], out: &mut [f64]) {
     for (weight, values) in entries {
         axpy(*weight, values, out);
     }
-    out.iter_mut().for_each(|value| *value /= total);
+    for value in out {
+        *value /= total;
+    }
 }
 
 fn weights(entries: &[(f64, &[f64])]) -> f64 {
@@ -151,7 +153,9 @@ fn geometric_median(entries: &[(f64, &[f64])], out: &mut [f64]) {
             axpy(weight, values, &mut next);
             total += weight;
         }
-        next.iter_mut().for_each(|value| *value /= total);
+        for value in &mut next {
+            *value /= total;
+        }
         let moved = distance2(&next, out).sqrt();
         out.copy_from_slice(&next);
         if moved <= ACCURACY * scale {

@@ -52,8 +52,11 @@ fn weights_count_as_copies() {
         let points = drawn(3, 5, 4);
         let mut copies = points.clone();
         copies.extend([points[2].clone(), points[2].clone()]);
-        let weighted: Vec<(f64, &[f64])> =
-            points.iter().enumerate().map(|(i, values)| (if i == 2 { 3.0 } else { 1.0 }, &values[..])).collect();
+        let weighted: Vec<(f64, &[f64])> = points
+            .iter()
+            .enumerate()
+            .map(|(i, values)| (if i == 2 { 3.0 } else { 1.0 }, &values[..]))
+            .collect();
         let mut out = vec![0.0; 4];
         aggregator.aggregate(&weighted, &mut out);
         assert!(distance2(&out, &of(aggregator, &copies, &[0.0; 4])).sqrt() < 1e-14, "{aggregator:?}");

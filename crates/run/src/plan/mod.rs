@@ -155,7 +155,14 @@ impl Plan {
         }
         let kin = Given::new(&config.kin, base);
         let known = Arc::clone(registry.core());
-        let context = Context { families: families.clone(), privacy, infer: kin.infer(), robust: (*config.robust).clone(), liars: None, registry: known };
+        let context = Context {
+            families: families.clone(),
+            privacy,
+            infer: kin.infer(),
+            robust: (*config.robust).clone(),
+            liars: None,
+            registry: known,
+        };
         // A method refuses parameters that do not fit together before any data is read.
         let method = row.build(&config.algorithm_values, &context).map_err(conflict)?;
         let plan = Self {
@@ -193,7 +200,14 @@ impl Plan {
     /// What methods are built with, under this privacy.
     pub(crate) fn context(&self, privacy: Privacy) -> Context {
         let registry = Arc::clone(self.registry.core());
-        Context { families: self.families.clone(), privacy, infer: self.kin.infer(), robust: (*self.config.robust).clone(), liars: None, registry }
+        Context {
+            families: self.families.clone(),
+            privacy,
+            infer: self.kin.infer(),
+            robust: (*self.config.robust).clone(),
+            liars: None,
+            registry,
+        }
     }
 
     /// A method with the plan's parameters and model, under another privacy.
@@ -391,12 +405,7 @@ impl Plan {
     }
 
     /// The same with another method that this plan has built.
-    pub fn start_with(
-        &self,
-        method: Arc<dyn AnyMethod>,
-        world: &World,
-        repeat: u32,
-    ) -> Result<Stage, Error> {
+    pub fn start_with(&self, method: Arc<dyn AnyMethod>, world: &World, repeat: u32) -> Result<Stage, Error> {
         let (federation, run) = self.run_of(world, repeat)?;
         let mut live = method.simulate(run, &federation, &world.train, Arc::new(Threads))?;
         live.limit_memory((self.config.run.state_limit * f64::from(1 << 20)) as u64, file_spill);

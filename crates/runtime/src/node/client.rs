@@ -132,8 +132,15 @@ pub async fn host<T: Transport>(
     // The others are through; these have to be put right by somebody, and go on from the disk then.
     if going && let Some((id, peer, why)) = process.clients.turned().into_iter().next() {
         let (who, more) = (process.names.of(peer), process.turned - 1);
-        let more = if more > 0 { format!(" ({more} more of this host were turned away, too)") } else { String::new() };
-        return Err(NodeError::Turned { who, why: format!("client {}: {why}{more}", process.names.client(id)) });
+        let more = if more > 0 {
+            format!(" ({more} more of this host were turned away, too)")
+        } else {
+            String::new()
+        };
+        return Err(NodeError::Turned {
+            who,
+            why: format!("client {}: {why}{more}", process.names.client(id)),
+        });
     }
     Ok((if going { Ending::Done } else { Ending::Stopped }, process.clients))
 }
