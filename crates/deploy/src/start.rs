@@ -140,6 +140,7 @@ impl Deployment {
         }
         let clients = self.blueprint().clients(joining, Arc::new(Threads))?;
         let options = ClientOptions {
+            strict: self.mode().0 == Mode::Strict,
             fingerprint: self.fingerprint,
             routes: self.routes(),
             names: self.names(),

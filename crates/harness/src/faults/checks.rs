@@ -1,7 +1,7 @@
 //! The invariants of the protocol, each a check that can fail. Everything is judged from outside: by what is
 //! durable, what leaves a node, and what it tells people.
 
-use super::liars::{Liar, Lies};
+use super::lies::{Liar, Lies};
 use super::scenario::Scenario;
 use bytes::Bytes;
 use fedkin_method::round::{Decided, Envelope, Message, Note, Peer, Stop, Stopped, decided};
@@ -466,7 +466,11 @@ impl<'a> Checks<'a> {
     /// A node tells people something. No alarm may be raised where nobody misbehaves.
     pub(crate) fn note(&self, peer: Peer, note: &Note) -> Checked {
         let about = match note {
-            Note::Equivocation(peer, _) | Note::Turned(peer, _) | Note::Unreadable(peer, _) => Some(*peer),
+            Note::Equivocation(peer, _)
+            | Note::Turned(peer, _)
+            | Note::Refused(peer, _)
+            | Note::OldDisk(peer, ..)
+            | Note::Unreadable(peer, _) => Some(*peer),
             Note::Rejected { client, .. } => Some(Peer::Client(*client)),
             _ => None,
         };

@@ -2,7 +2,7 @@
 
 use super::checks::{DATA, RUN, Reference};
 use super::flaws::Flaw;
-use super::liars::Liar;
+use super::lies::Liar;
 use super::network::Rates;
 use crate::worlds::{Small, bits, names, records, ridge, world};
 use fedkin_graph::Topology;
@@ -134,6 +134,20 @@ impl Scenario {
                 (scenario.world.data, scenario.world.run.max_norm2) = sound;
             }
         }
+        scenario
+    }
+
+    /// What a seed stands for with this liar. A third of the schedules has no other trouble.
+    pub fn lying(methods: &Arc<Methods>, seed: u64, deadline: bool, liar: Liar) -> Self {
+        let mut rng = PublicRng::named(seed, "lying scenario", 0, u32::from(deadline));
+        let rounds = 3 + rng.below(4);
+        let mut scenario = Self::drawn(methods, seed, deadline, rounds, &mut rng);
+        // A liar's messages come on top of those of unlucky clients: only one kind of trouble is for ever.
+        (scenario.silent, scenario.severed, scenario.wipes_only) = (Vec::new(), Vec::new(), false);
+        if seed.is_multiple_of(3) {
+            scenario.rates = Rates { twice: 8, delay: 10, ..Rates::default() };
+        }
+        scenario.liar = Some(liar);
         scenario
     }
 

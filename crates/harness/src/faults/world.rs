@@ -2,7 +2,7 @@
 //! effect, one message, one heartbeat; a node can die between any two.
 
 use super::checks::{Checked, Checks, DATA, RUN, Violation, hold};
-use super::liars::{Liar, Lies};
+use super::lies::{Liar, Lies};
 use super::mutants::Mistake;
 use super::network::{Broker, one_in};
 use super::scenario::Scenario;
@@ -148,7 +148,8 @@ impl<'a> World<'a> {
             stats: Stats::default(),
             trace: VecDeque::new(),
         };
-        world.lies = Lies::new(scenario, &mut world.rng);
+        let federation = &scenario.world.federation;
+        world.lies = scenario.liar.map(|who| Lies::new(who, federation, &mut world.rng));
         if let Some(lies) = &world.lies {
             world.checks.suspect(lies);
         }

@@ -54,7 +54,9 @@ fn play_all(count: u64, deadline: bool) {
         assert!(total(|stats| u64::from(stats.crashes)) > 3 * schedules);
         assert!(total(|stats| u64::from(stats.refused)) > schedules);
         assert!(total(|stats| u64::from(stats.forged)) > schedules);
-        assert!(total(|stats| u64::from(stats.stopped > 0)) > schedules / 100);
+        // With deadlines it takes more than one client to end a run.
+        let rare = if deadline { 200 } else { 100 };
+        assert!(total(|stats| u64::from(stats.stopped > 0)) > schedules / rare);
         assert_eq!(total(|stats| u64::from(stats.late)) > schedules / 4, deadline);
         assert_eq!(total(|stats| u64::from(stats.without)) > schedules / 4, deadline);
     }

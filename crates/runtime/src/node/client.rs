@@ -40,6 +40,8 @@ pub struct ClientOptions {
     pub names: Names,
     /// The clients of this process by id.
     pub hosted: BTreeMap<u32, HostedClient>,
+    /// Whether every round waits for all of its clients: a run that turns one of them away cannot go on.
+    pub strict: bool,
     /// Between two signs of life.
     pub resend: Duration,
     /// Where metrics are served.
@@ -56,6 +58,7 @@ struct Process {
     names: Names,
     stop: watch::Receiver<bool>,
     outside: Vec<Envelope>,
+    strict: bool,
     /// How many of its clients were turned away by their servers.
     turned: usize,
 }
@@ -82,6 +85,7 @@ pub async fn host<T: Transport>(
         names: options.names,
         stop: stop.clone(),
         outside: Vec::new(),
+        strict: options.strict,
         turned: 0,
     };
     process.restore()?;
@@ -213,6 +217,9 @@ impl Process {
                     Effect::Send(envelope) => outside.push(envelope),
                     Effect::Note(Note::Turned(peer, why)) => {
                         let why = format!("client {}: {why}", self.names.client(id));
+                        if self.strict {
+                            return Err(NodeError::Turned { who: self.names.of(peer), why });
+                        }
                         self.telemetry.note(&Note::Turned(peer, why));
                     }
                     Effect::Note(note) => self.telemetry.note(&note),
