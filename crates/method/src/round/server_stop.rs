@@ -16,8 +16,8 @@ impl<A: Algorithm> ServerNode<A> {
         news
     }
 
-    /// A neighbour knows of a reason. With deadlines the others go on without it. In strict mode all end: what is new is on disk before it is passed on: a server that forgot it could wait
-    /// for ever for neighbours that have left.
+    /// A neighbour knows of a reason. With deadlines the others go on without it. In strict mode all end, and what is new is
+    /// on disk before it is passed on: a server that forgot it could wait for ever for neighbours that have left.
     pub(in crate::round) fn hear(&mut self, neighbour: u32, stop: &Stop, effects: &mut Vec<Effect>) {
         if self.server.neighbours().binary_search(&neighbour).is_err() {
             return;
